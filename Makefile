@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/testkit/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fuzz attack clients page deploy chaos ha bench lint generate grammars cross verify nightly build postgres clean
+.PHONY: help run test check fuzz attack clients python page deploy chaos ha bench lint generate grammars cross verify nightly build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,8 +44,12 @@ clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours
 	@tools/debian "command -v npm" "nodejs npm" "python3 -c 'import ensurepip, venv'" "python3 python3-venv"
 	$(GO) test -tags clients -count=1 -v -timeout 30m ./clients $(if $(TODAY),-run TestWhatThePageSays -today)
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
-	$(GO) test -count=1 -v -run '^Test(ThePythonOfTheDocs|BugFixedByATask|RefactoringByAgents|ExampleAgents)$$' ./internal/door/api ./agent ./cmd/actlog
 	$(GO) test -tags clients -count=1 -v -short -run 'TestQuality$$' ./agent/tool/search
+
+python: postgres ## Run the tests that need Python.
+	@tools/debian "python3 -c 'import ensurepip, venv'" "python3 python3-venv"
+	command -v python3
+	$(WITHPG) $(GO) test -count=1 -run '^Test(ThePythonOfTheDocs|BugFixedByATask|RefactoringByAgents|ExampleAgents)$$' ./internal/door/api ./agent ./cmd/actlog
 
 page: postgres ## Use the pages in a real browser.
 	@tools/debian "command -v chromium || command -v google-chrome" chromium "command -v npm" "nodejs npm"

@@ -77,7 +77,7 @@ func pythonOf(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
-		t.Skip("python3 is not installed") // make clients, which installs it, runs this test
+		t.Skip("python3 is not installed") // make python, which installs it, runs this test
 	}
 	return strings.TrimSpace(string(out))
 }

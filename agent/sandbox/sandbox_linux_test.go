@@ -310,6 +310,12 @@ func TestProcesses(t *testing.T) {
 // A program does not read this process by the thread that started it, which is under the same restrictions until it
 // ends. Here that takes a second.
 func TestThreadThatStarts(t *testing.T) {
+	const script = `readlink /proc/$1/task/*/exe`
+	pid := strconv.Itoa(os.Getpid())
+	if out := run(t, sandbox.Sandbox{Mode: sandbox.Off}, t.TempDir(), script, pid); out == "" {
+		t.Error("without a sandbox it read nothing")
+	}
+
 	defer sandbox.StartsTake(time.Second)()
 	for _, mode := range []sandbox.Mode{sandbox.Processes, sandbox.Landlock} {
 		if lacks := (sandbox.Sandbox{Mode: mode}).Lacks(); lacks != "" {
@@ -317,8 +323,7 @@ func TestThreadThatStarts(t *testing.T) {
 			continue
 		}
 
-		out := run(t, sandbox.Sandbox{Mode: mode}, t.TempDir(), `readlink /proc/$1/task/*/exe`, strconv.Itoa(os.Getpid()))
-		if out != "" {
+		if out := run(t, sandbox.Sandbox{Mode: mode}, t.TempDir(), script, pid); out != "" {
 			t.Errorf("%s: it read %q", mode, out)
 		}
 	}

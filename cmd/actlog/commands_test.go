@@ -27,6 +27,20 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// until waits until a condition holds. If it never does, what there is instead is in the log of the test.
+func until(t *testing.T, what string, instead fmt.Stringer, condition func() bool) {
+	t.Helper()
+	holds := false
+	defer func() {
+		if !holds {
+			t.Logf("instead:\n%s", instead)
+		}
+	}()
+
+	storetest.Until(t, what, condition)
+	holds = true
+}
+
 // actlog runs a command line in this process.
 func actlog(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()

@@ -160,7 +160,7 @@ func (s *screen) String() string {
 func (s *screen) await(t *testing.T, text string) string {
 	t.Helper()
 	var shown string
-	storetest.Until(t, fmt.Sprintf("%q is on the screen", text), func() bool {
+	until(t, fmt.Sprintf("%q is on the screen", text), s, func() bool {
 		shown = s.String()
 		return strings.Contains(shown, text)
 	})

@@ -78,7 +78,7 @@ func pythonProgram(t *testing.T) string {
 	out, err := exec.CommandContext(t.Context(), "python3", "-c",
 		"import os, sys; print(os.path.dirname(sys.executable))").Output()
 	if err != nil {
-		t.Skip("python3 is not installed") // make clients, which installs it, runs this test
+		t.Skip("python3 is not installed") // make python, which installs it, runs this test
 	}
 	return strings.TrimSpace(string(out))
 }
@@ -153,7 +153,7 @@ var errorMessages = regexp.MustCompile(`"(errorMessage|error)":"(\\.|[^"\\])*"`)
 func (p person) plays(executor string, input fields, decisions ...answered) personRun {
 	p.t.Helper()
 	id := p.ask(http.MethodPost, "/api/v1/runs", fields{"executor": executor, "input": input}, http.StatusAccepted).PlanID
-	for {
+	for deadline := time.Now().Add(5 * time.Minute); ; {
 		r := p.ask(http.MethodGet, "/api/v1/runs/"+id, nil, http.StatusOK)
 		if record.State(r.State).Terminal() {
 			if len(decisions) > 0 || r.State != "COMPLETED" {
@@ -170,8 +170,8 @@ func (p person) plays(executor string, input fields, decisions ...answered) pers
 			decisions = decisions[1:]
 		}
 
-		if err := pg.Pause(p.t.Context(), 20*time.Millisecond); err != nil {
-			p.t.Fatal(err)
+		if time.Now().After(deadline) || pg.Pause(p.t.Context(), 20*time.Millisecond) != nil {
+			p.t.Fatalf("run %s never ends: it is %s", id, r.State)
 		}
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/actlog/actlog/internal/record/report"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
-	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -25,7 +24,7 @@ func (p *program) child(t *testing.T, text string) *os.Process {
 	t.Helper()
 	pid := p.cmd.Process.Pid
 	var found *os.Process
-	storetest.Until(t, fmt.Sprintf("a child with %q", text), func() bool {
+	until(t, fmt.Sprintf("a child with %q", text), p.stderr, func() bool {
 		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 		if err != nil {
 			t.Fatal(err)

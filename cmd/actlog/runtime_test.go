@@ -164,12 +164,13 @@ func (c runClient) start(agent, request string) (id string) {
 // until waits until something holds of a run. A run that ends meanwhile ends the test.
 func (c runClient) until(id, what string, holds func(shownRun) bool) shownRun {
 	c.t.Helper()
-	for {
+	for deadline := time.Now().Add(5 * time.Minute); ; {
 		r := c.ask(http.MethodGet, "/api/v1/runs/"+id, "", http.StatusOK)
 		if holds(r) {
 			return r
 		}
-		if record.State(r.State).Terminal() || pg.Pause(c.t.Context(), 20*time.Millisecond) != nil {
+		if record.State(r.State).Terminal() || time.Now().After(deadline) ||
+			pg.Pause(c.t.Context(), 20*time.Millisecond) != nil {
 			c.t.Fatalf("never: %s: %+v", what, r)
 		}
 	}

@@ -9,10 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/actlog/actlog/agent/sandbox"
-	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
@@ -181,9 +179,5 @@ func TestSandboxIsRequired(t *testing.T) {
 // says waits until a program prints a text.
 func (p *program) says(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !strings.Contains(p.stderr.String(), text); {
-		if time.Now().After(deadline) || pg.Pause(t.Context(), 10*time.Millisecond) != nil {
-			t.Fatalf("it never said %q:\n%s", text, p.stderr)
-		}
-	}
+	until(t, fmt.Sprintf("it says %q", text), p.stderr, func() bool { return strings.Contains(p.stderr.String(), text) })
 }

@@ -37,7 +37,7 @@ func (w *watched) String() string {
 
 func (w *watched) await(t *testing.T, text string) {
 	t.Helper()
-	storetest.Until(t, fmt.Sprintf("%q in\n%s", text, w), func() bool { return strings.Contains(w.String(), text) })
+	until(t, fmt.Sprintf("it prints %q", text), w, func() bool { return strings.Contains(w.String(), text) })
 }
 
 // startTail runs tail in the background.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // page returns the ids of a page of plans and the cursor of the next.
@@ -311,12 +312,13 @@ func TestListSearchIncompleteWhileItBegan(t *testing.T) {
 
 	answer := make(chan any)
 	go func() { defer close(answer); expect(t, c.Read("/api/v1/plans?q=weather"), obj{"incomplete": true}) }()
-	for waits := false; !waits; {
+	storetest.Until(t, "the search waits", func() (waits bool) {
 		if err := c.DB.Pool.QueryRow(t.Context(),
 			"SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'actlog.search_slice'::regclass)").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return waits
+	})
 
 	c.Exec("DELETE FROM actlog.search_backfill")
 	if err := tx.Rollback(t.Context()); err != nil {

@@ -122,7 +122,7 @@ func TestThePythonOfTheDocs(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("there is no Python") // make clients, which installs it, runs this test
+		t.Skip("there is no Python") // make python, which installs it, runs this test
 	}
 	docs, err := os.ReadFile("../../../docs/api.md")
 	if err != nil {

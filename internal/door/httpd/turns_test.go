@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // TestTurns: N15: one client has half of the turns and half of the line, others pass it, and an
@@ -49,16 +50,12 @@ func TestTurns(t *testing.T) {
 	first, second := take(a), take(a)
 	gone, leave := context.WithCancel(t.Context())
 	wait(gone, a) // a's own turns are taken
-	for turns.Waiting() < 1 {
-		time.Sleep(time.Millisecond)
-	}
+	storetest.Until(t, "one waits", func() bool { return turns.Waiting() >= 1 })
 	refused(a, httpd.ErrClientTurns)
 
 	third, fourth := take(b), take(c) // others pass it
 	wait(t.Context(), b)
-	for turns.Waiting() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	storetest.Until(t, "two wait", func() bool { return turns.Waiting() >= 2 })
 	refused(c, httpd.ErrNoTurn)
 
 	leave()

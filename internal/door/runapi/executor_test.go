@@ -8,6 +8,7 @@ import (
 
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -154,16 +155,16 @@ func TestExecuteSync(t *testing.T) {
 	} {
 		answered := make(chan apitest.Answer, 1)
 		go func() { answered <- tt.send() }()
-		for done := false; !done; {
+		storetest.Until(t, "a run is claimed", func() bool {
 			claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, run := range claimed {
 				c.end(run.Lease, tt.plan)
-				done = true
 			}
-		}
+			return len(claimed) > 0
+		})
 
 		same(t, <-answered, tt.status, tt.body)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -197,13 +198,14 @@ func TestNothingIsDoneAgain(t *testing.T) {
 	}
 
 	h.Work(h.NewEngine(nil))
-	for done := false; !done; {
+	storetest.Until(t, "run "+id+" is done", func() (done bool) {
 		if err := h.DB.Pool.QueryRow(
 			t.Context(), "SELECT done FROM actlog.run WHERE plan_id = $1", id,
 		).Scan(&done); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return done
+	})
 
 	if n := len(h.Model.Requests()); n != asked {
 		t.Errorf("the model was asked %d times more", n-asked)

@@ -316,7 +316,11 @@ func TestLinked(t *testing.T) {
 		"internal/record/...", "internal/runtime/...", "internal/trace/spans",
 	}
 
-	for _, path := range reached(all, module+"/agent") {
+	paths := reached(all, module+"/agent")
+	if !slices.Contains(paths, module+"/internal/runtime/engine") {
+		t.Errorf("a program that holds an agent links %v", paths)
+	}
+	for _, path := range paths {
 		p := all[path]
 		if p == nil || p.Standard {
 			continue

@@ -169,20 +169,28 @@ func TestAssignments(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		ast.Inspect(s.File, func(n ast.Node) bool {
-			names, values := 0, 0
-			switch n := n.(type) {
-			case *ast.AssignStmt:
-				names, values = len(n.Lhs), len(n.Rhs)
-			case *ast.ValueSpec:
-				names, values = len(n.Names), len(n.Values)
-			}
-
-			if names > maxAssigned && values == names {
-				t.Errorf("%s:%d: %d values in one assignment, want at most %d", s.path, s.line(n.Pos()), names, maxAssigned)
+			if values := assigned(n); values > maxAssigned {
+				t.Errorf("%s:%d: %d values in one assignment, want at most %d", s.path, s.line(n.Pos()), values, maxAssigned)
 			}
 			return true
 		})
 	}
+}
+
+// assigned returns how many values a node assigns that no call returns.
+func assigned(n ast.Node) int {
+	names, values := 0, 0
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		names, values = len(n.Lhs), len(n.Rhs)
+	case *ast.ValueSpec:
+		names, values = len(n.Names), len(n.Values)
+	}
+
+	if values != names {
+		return 0
+	}
+	return values
 }
 
 // TestLines checks that lines fit on a screen. A raw string and the tag of a field are as long as they are, and so is a
@@ -190,14 +198,22 @@ func TestAssignments(t *testing.T) {
 func TestLines(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
-		raw, texts := s.texts()
-		for i, line := range s.lines {
-			columns := utf8.RuneCountInString(line)
-			if columns > maxColumns && !raw[i+1] && columns-texts[i+1] > maxBesideText {
-				t.Errorf("%s:%d: %d columns, want at most %d", s.path, i+1, columns, maxColumns)
-			}
+		for _, line := range s.longLines() {
+			t.Errorf("%s:%d: more than %d columns", s.path, line, maxColumns)
 		}
 	}
+}
+
+// longLines returns the numbers of the lines that are too long.
+func (s source) longLines() (numbers []int) {
+	raw, texts := s.texts()
+	for i, line := range s.lines {
+		columns := utf8.RuneCountInString(line)
+		if columns > maxColumns && !raw[i+1] && columns-texts[i+1] > maxBesideText {
+			numbers = append(numbers, i+1)
+		}
+	}
+	return numbers
 }
 
 // texts returns the numbers of the lines that have a part of a raw string, and how many columns of a line are texts.
@@ -226,6 +242,18 @@ func (s source) texts() (raw map[int]bool, columns map[int]int) {
 	}
 }
 
+// parsed returns a file that has only a function with this body, from its fourth line on.
+func parsed(t *testing.T, body string) source {
+	t.Helper()
+	text := fmt.Sprintf("package p\n\nfunc p() {\n%s}\n", body)
+	s := source{path: "p.go", text: []byte(text), set: token.NewFileSet(), lines: strings.Split(text, "\n")}
+	var err error
+	if s.File, err = parser.ParseFile(s.set, s.path, text, parser.ParseComments); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // What the checks find is what they say.
 func TestFinds(t *testing.T) {
 	t.Parallel()
@@ -246,15 +274,43 @@ func TestFinds(t *testing.T) {
 		"a table":                {"\ta := []struct {\n\t\ta int\n\t}{\n\t\t{1},\n\t}\n\tf(a)\n", 4},
 		"a call of several line": {"\tf(1,\n\t\t2)\n\tf()\n", 3},
 	} {
-		text := fmt.Sprintf("package p\n\nfunc p() {\n%s}\n", row.body)
-		s := source{text: []byte(text), set: token.NewFileSet(), lines: strings.Split(text, "\n")}
-		var err error
-		if s.File, err = parser.ParseFile(s.set, name, text, parser.ParseComments); err != nil {
-			t.Fatal(err)
-		}
-
+		s := parsed(t, row.body)
 		if _, lines := s.paragraph(s.Decls[0].(*ast.FuncDecl).Body.List); lines != row.lines {
 			t.Errorf("%s: %d lines, want %d", name, lines, row.lines)
+		}
+	}
+}
+
+// An assignment of many values is found, unless a call returns them.
+func TestFindsAssignments(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{
+		"\ta, b := 1, 2\n": 2, "\ta, b, c := 1, 2, 3\n": 3, "\ta, b, c = b, c, a\n": 3,
+		"\tvar a, b, c = 1, 2, 3\n": 3, "\tconst a, b, c = 1, 2, 3\n": 3,
+		"\ta, b, c := f()\n": 0, "\tvar a, b, c int\n": 0,
+	} {
+		most := 0
+		ast.Inspect(parsed(t, body).File, func(n ast.Node) bool {
+			most = max(most, assigned(n))
+			return true
+		})
+		if most != want {
+			t.Errorf("%q assigns %d values, want %d", body, most, want)
+		}
+	}
+}
+
+// A long line is found, unless it is long because of a text.
+func TestFindsLongLines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", maxColumns)
+	for body, found := range map[string]bool{
+		"\t" + long[1:] + "()\n": true, "\t" + long[3:] + "()\n": false, "\t// " + long + "\n": true,
+		"\tf(\"" + long + "\")\n": false, "\tf(`" + long + "`)\n": false, "\tf(`\n" + long + "x\n`)\n": false,
+		"\t" + long[:maxBesideText] + "(\"" + long + "\")\n": true,
+	} {
+		if lines := parsed(t, body).longLines(); (len(lines) == 1 && lines[0] == 4) != found || len(lines) > 1 {
+			t.Errorf("%q: lines %v are too long, want one: %v", body, lines, found)
 		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -45,10 +46,9 @@ func hired(t *testing.T, role string, tools []tool.Tool, steps ...object) *engin
 // approve approves all that a run asks for, and returns what whoever approved was shown.
 func approve(h *enginetest.House, id string) (shown []string) {
 	h.T.Helper()
-	for {
-		p := h.Plan(id)
-		if p.Record.State.Terminal() {
-			return shown
+	storetest.Until(h.T, "run "+id+" ends", func() bool {
+		if h.Plan(id).Record.State.Terminal() {
+			return true
 		}
 
 		for _, w := range h.Waits() {
@@ -60,8 +60,9 @@ func approve(h *enginetest.House, id string) (shown []string) {
 				h.T.Log(err) // it was decided a moment ago
 			}
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return false
+	})
+	return shown
 }
 
 func waitOf(h *enginetest.House, id string) (w record.Wait) {
