@@ -13,7 +13,7 @@ import (
 // "redacted". It is nil if there were none.
 type Counts map[string]int
 
-// other is the kind of regular expressions.
+// kindOther is the kind of regular expressions.
 const kindOther = "redacted"
 
 // Redactor replaces what matches its patterns. Its methods may be called at the same time. The zero
