@@ -65,8 +65,7 @@ func (r *Runtime) start(ctx context.Context, j Job) (string, error) {
 
 	q := engine.Request{
 		Executor: in.Executor, Name: in.Name, ConversationID: j.ConversationID, Project: j.Project, UserID: j.UserID,
-		Tags:    j.Tags,
-		Starter: j.Starter, Limits: new(engine.Limits(j.Limits)), IdempotencyKey: j.IdempotencyKey,
+		Tags: j.Tags, Starter: j.Starter, Limits: new(engine.Limits(j.Limits)), IdempotencyKey: j.IdempotencyKey,
 	}
 	if in.Input != nil {
 		if q.Input, err = json.Marshal(in.Input); err != nil {

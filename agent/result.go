@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/plan"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -51,7 +52,7 @@ func (r *Runtime) result(ctx context.Context, planID string, into any) error {
 	}
 
 	if d.Plan.Summary == nil {
-		return fmt.Errorf("it is %s: %s", d.State, orZero(d.Plan.ErrorMessage))
+		return fmt.Errorf("it is %s: %s", d.State, optional.Value(d.Plan.ErrorMessage))
 	}
 
 	if text, ok := into.(*string); ok {
@@ -101,7 +102,7 @@ func (r *Runtime) graphResult(ctx context.Context, planID string, out *GraphResu
 			ID: n.ID, Name: n.Name, Dependencies: n.Dependencies, Status: runs.NodeStatus(e.Steps[i]), Result: results[n.ID],
 		}
 		if node.Status == "failed" {
-			node.Error = orZero(e.Steps[i].ErrorMessage)
+			node.Error = optional.Value(e.Steps[i].ErrorMessage)
 		}
 		out.Nodes = append(out.Nodes, node)
 	}

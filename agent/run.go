@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -140,12 +141,13 @@ func (r *Runtime) detail(ctx context.Context, planID string) (*runstore.RunDetai
 func runOf(d *runstore.RunDetail) *Run {
 	p := &d.Plan
 	run := &Run{
-		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: orZero(p.ParentPlanID), Executor: d.Executor,
-		Name: orZero(d.Name), Title: orZero(p.Title),
-		State: d.State, Result: orZero(p.Summary), Error: orZero(p.ErrorMessage), ErrorKind: orZero(p.ErrorKind),
+		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: optional.Value(p.ParentPlanID),
+		Executor: d.Executor, Name: optional.Value(d.Name), Title: optional.Value(p.Title),
+		State: d.State, Result: optional.Value(p.Summary),
+		Error: optional.Value(p.ErrorMessage), ErrorKind: optional.Value(p.ErrorKind),
 		WaitingFor: d.WaitingFor,
 		Takeovers:  d.Takeovers, Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
-		CreatedAt: orZero(d.CreatedAt), StartTime: orZero(p.StartTime), EndTime: orZero(p.EndTime),
+		CreatedAt: optional.Value(d.CreatedAt), StartTime: optional.Value(p.StartTime), EndTime: optional.Value(p.EndTime),
 	}
 
 	for _, w := range d.Waits {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -116,11 +117,11 @@ func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision)
 func waitOf(w *record.Wait) Wait {
 	subject := decision.SubjectOf(w)
 	out := Wait{
-		WaitID: w.WaitID, PlanID: w.PlanID, StepID: orZero(w.StepID), ToolCallID: orZero(w.ToolCallID),
+		WaitID: w.WaitID, PlanID: w.PlanID, StepID: optional.Value(w.StepID), ToolCallID: optional.Value(w.ToolCallID),
 		Type:  record.WaitUserInput,
-		Title: orZero(w.Title), Description: orZero(w.FormDescription), Decisions: decision.Decisions(w),
-		Tool: orZero(subject.Name), Arguments: subject.Parameters, Touches: subject.Files, AskedAt: orZero(w.StartTime),
-		ExpiresAt: orZero(w.ExpiresAt),
+		Title: optional.Value(w.Title), Description: optional.Value(w.FormDescription), Decisions: decision.Decisions(w),
+		Tool: optional.Value(subject.Name), Arguments: subject.Parameters, Touches: subject.Files,
+		AskedAt: optional.Value(w.StartTime), ExpiresAt: optional.Value(w.ExpiresAt),
 	}
 
 	if w.Type != nil {
@@ -131,12 +132,4 @@ func waitOf(w *record.Wait) Wait {
 	}
 	_ = json.Unmarshal(w.FormInputs, &out.Form) // one that was cut is no form
 	return out
-}
-
-// orZero returns what a pointer points to, or the zero value.
-func orZero[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

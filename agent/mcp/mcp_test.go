@@ -714,6 +714,27 @@ func TestRegistrationFails(t *testing.T) {
 	}
 }
 
+// A pool takes servers by value and by pointer, and says which is none of its own.
+func TestPoolOfAnyServers(t *testing.T) {
+	t.Parallel()
+	p := mcp.Server{}.NewPool(slog.New(slog.DiscardHandler))
+	defer p.Close()
+
+	for name, tt := range map[string]struct {
+		server tool.Server
+		want   string
+	}{
+		"value":   {mcp.Server{}, "command: "},
+		"pointer": {&mcp.Server{}, "command: "},
+		"other":   {struct{ mcp.Server }{}, "no MCP server"},
+	} {
+		_, err := p.Tools(t.Context(), map[string]tool.Server{name: tt.server})
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
 // The configuration as section 8 of runtime.md has it.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()

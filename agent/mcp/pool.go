@@ -188,17 +188,20 @@ var _ tool.Server = Server{}
 // NewPool implements [tool.Server].
 func (Server) NewPool(log *slog.Logger) tool.ServerPool { return pool{NewPool(Options{Logger: log})} }
 
-// pool is a [Pool] of servers that are any.
+// pool is a [Pool] that is given servers of any type.
 type pool struct{ *Pool }
 
 func (p pool) Tools(ctx context.Context, servers map[string]tool.Server) ([]tool.Tool, error) {
 	ours := make(map[string]Server, len(servers))
 	for name, s := range servers {
-		of, ok := s.(Server)
-		if !ok {
+		switch s := s.(type) {
+		case Server:
+			ours[name] = s
+		case *Server:
+			ours[name] = *s
+		default:
 			return nil, fmt.Errorf("register server %s: it is a %T and no MCP server", name, s)
 		}
-		ours[name] = of
 	}
 	return p.Pool.Tools(ctx, ours)
 }

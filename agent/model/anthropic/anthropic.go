@@ -105,8 +105,8 @@ func (m *Model) encode(req model.Request) (*request, error) {
 		body.CacheControl = &typed{Type: "ephemeral"}
 	}
 
-	for i, asked := range req.Messages {
-		if err := body.add(asked, m.Provider()); err != nil {
+	for i, message := range req.Messages {
+		if err := body.add(message, m.Provider()); err != nil {
 			return nil, fmt.Errorf("messages[%d]: %w", i, err)
 		}
 	}

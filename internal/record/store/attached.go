@@ -147,3 +147,24 @@ func (r *Reader) Attached(
 	}
 	return rows, next, nil
 }
+
+// attachedPage is how many rows [Reader.EachAttached] reads at once.
+const attachedPage = 1000
+
+// EachAttached calls take with each thought, artifact, source or wait of a plan, in the order of [Reader.Attached], and
+// has its errors.
+func (r *Reader) EachAttached(
+	ctx context.Context, kind record.Kind, rootPlanID, planID string, take func(record.Change),
+) error {
+	for after := new(Position); after != nil; {
+		rows, next, err := r.Attached(ctx, kind, rootPlanID, planID, *after, attachedPage)
+		if err != nil {
+			return err
+		}
+		for _, each := range rows {
+			take(each.Record)
+		}
+		after = next
+	}
+	return nil
+}

@@ -26,9 +26,7 @@ func readAgent(n node, known knownNames) define.Agent {
 		"enableWrite":    func(n node) { a.EnableWrite = n.boolean() },
 	})
 
-	if !g.has("model") && g.node.ShortTag() == "!!map" {
-		at := g.node
-		at.path = define.Below(at.path, "model")
+	if at, lacks := g.lacks("model"); lacks {
 		at.refer("model", a.Model, known.models)
 	}
 	return a

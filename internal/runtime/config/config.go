@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +27,7 @@ type Config struct {
 	Workflows  map[string]define.Workflow `json:"workflows,omitempty"`
 	Plans      map[string]define.Plan     `json:"plans,omitempty"`
 	Roles      map[string]define.Role     `json:"roles,omitempty"`
-	// Orchestrator is how it was configured; nil: as [DefaultOrchestrator].
+	// Orchestrator is how it was configured; nil: as [define.DefaultOrchestrator].
 	Orchestrator *define.Orchestrator `json:"orchestrator,omitempty"`
 	// Dag is what graphs may use.
 	Dag    define.Dag `json:"dag,omitzero"`
@@ -40,16 +39,6 @@ type Config struct {
 	Warnings []Problem `json:"-"`
 
 	hide []string // absolute paths of what programs are not to reach
-}
-
-// Definition returns the definition of an agent, or false if there is no such agent.
-func (c *Config) Definition(agent string) (define.Definition, bool) {
-	a, ok := c.Agents[agent]
-	if !ok {
-		return define.Definition{}, false
-	}
-	return a.Definition(agent, c.Models[a.Model].Definition(a.Model), slices.Sorted(maps.Keys(c.MCPServers)), c.Policies),
-		true
 }
 
 // Options of Load.

@@ -47,7 +47,8 @@ agents:
 	}
 	defer release()
 
-	definition, _ := parts.Config.Definition("reader")
+	reader := parts.Config.Agents["reader"]
+	definition := reader.Definition("reader", parts.Config.Models[reader.Model].Definition(reader.Model), nil, nil)
 	for _, t := range definition.Select(parts.Tools) {
 		fmt.Println(t.Spec().Name)
 	}

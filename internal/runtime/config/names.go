@@ -41,7 +41,7 @@ func (n node) refer(what, name string, there []string) { n.note(define.Missing(w
 // pattern returns a name or pattern of tools. It is a mistake if it can match none.
 func (n node) pattern(there []string) string {
 	pattern := n.word()
-	if pattern != "" {
+	if strings.TrimSpace(pattern) != "" { // else it was noted
 		n.note(define.PatternProblem(pattern, there))
 	}
 	return pattern

@@ -163,12 +163,21 @@ func (g given) at(key string) node {
 // require notes the keys that lack.
 func (g given) require(keys ...string) {
 	for _, key := range keys {
-		if g.node.Node != nil && g.node.ShortTag() == "!!map" && !g.has(key) {
-			missing := g.node
-			missing.path = define.Below(missing.path, key)
-			missing.problem("required")
+		if at, lacks := g.lacks(key); lacks {
+			at.problem("required")
 		}
 	}
+}
+
+// lacks reports whether this is a mapping without a key, and returns the place that the key would have.
+func (g given) lacks(key string) (at node, lacks bool) {
+	if g.node.Node == nil || g.node.ShortTag() != "!!map" || g.has(key) {
+		return at, false
+	}
+
+	at = g.node
+	at.path = define.Below(at.path, key)
+	return at, true
 }
 
 // options reads the options of a toolset, and has them checked if each can be read.

@@ -28,9 +28,7 @@ func readOrchestrator(n node, there knownNames) define.Orchestrator {
 		},
 	})
 
-	if !g.has("model") && g.node.ShortTag() == "!!map" {
-		at := g.node
-		at.path = define.Below(at.path, "model")
+	if at, lacks := g.lacks("model"); lacks {
 		at.refer("model", o.Model, there.models)
 	}
 	return o

@@ -94,8 +94,8 @@ func (p *Parts) forRuns() *define.Configured {
 	c := p.Config
 	in := &define.Configured{
 		Models: map[string]define.Model{}, Tools: p.Tools, Servers: map[string]tool.Server{}, Agents: c.Agents,
-		Workflows: c.Workflows,
-		Plans:     c.Plans, Roles: c.Roles, Orchestrator: c.Orchestrator, Dag: c.Dag, Policies: c.Policies,
+		Workflows: c.Workflows, Plans: c.Plans, Roles: c.Roles, Orchestrator: c.Orchestrator, Dag: c.Dag,
+		Policies:     c.Policies,
 		MaxTakeovers: c.Runs.MaxTakeovers, Redactor: p.Redactor, Secrets: c.secrets(),
 	}
 

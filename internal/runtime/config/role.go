@@ -9,9 +9,7 @@ func readRole(n node, there knownNames) define.Role {
 	r := define.Role{Model: define.DefaultModel}
 	n.object(fields{
 		"tools": func(n node) {
-			for _, each := range n.list() {
-				r.Tools = append(r.Tools, each.pattern(there.tools))
-			}
+			r.Tools = n.patterns(there.tools)
 			if n.ShortTag() == "!!seq" && len(r.Tools) == 0 {
 				n.problem("name at least one tool")
 			}

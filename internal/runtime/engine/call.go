@@ -11,6 +11,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/record"
 )
 
@@ -201,7 +202,7 @@ func (c *calling) isCut() bool {
 	s := c.step
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if textOf(s.cycles[c.seq].record.FinishReason) != string(model.FinishLength) {
+	if optional.Value(s.cycles[c.seq].record.FinishReason) != string(model.FinishLength) {
 		return false
 	}
 

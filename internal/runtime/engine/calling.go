@@ -8,6 +8,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/record"
 )
 
@@ -127,7 +128,7 @@ func (c *calling) recordEnd(state record.State, result tool.Result, kind string)
 	row.StartTime, row.EndTime = c.row.StartTime, new(c.step.run.now())
 	row.Result = &result.Text
 	if state == record.Failed || kind != "" {
-		row.ErrorKind, row.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
+		row.ErrorKind, row.ErrorMessage = optional.Pointer(kind), new(tool.Cut(result.Text, maxToolError))
 	}
 	row.Metadata = r.metadataOf(result, *row.EndTime)
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -232,7 +233,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	summary := r.redact(result.Summary)
 	text := summary
 	if failure != nil {
-		end.ErrorKind, end.ErrorMessage = some(failure.Kind), some(r.redact(failure.Message))
+		end.ErrorKind, end.ErrorMessage = optional.Pointer(failure.Kind), optional.Pointer(r.redact(failure.Message))
 		end.Exception = r.exception(failure)
 		text = r.redact(failure.Message)
 	}

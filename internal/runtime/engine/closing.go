@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -82,7 +83,7 @@ func (c *closing) endOf(row runstore.Live, state record.State, cause *RunError) 
 	rootID := c.run.run.RootPlanID
 	var kind, message *string
 	if cause != nil {
-		kind, message = some(cause.Kind), some(c.run.redact(cause.Message))
+		kind, message = optional.Pointer(cause.Kind), optional.Pointer(c.run.redact(cause.Message))
 	}
 
 	switch row.Kind {

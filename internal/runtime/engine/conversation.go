@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
@@ -19,7 +20,7 @@ type Conversation struct {
 }
 
 // ConversationID returns the conversation that the run belongs to; empty: none.
-func (r *Run) ConversationID() string { return textOf(r.plan.ConversationID) }
+func (r *Run) ConversationID() string { return optional.Value(r.plan.ConversationID) }
 
 // History returns the last messages of a conversation from before the run, oldest first, with the tool calls
 // that have results.
@@ -91,5 +92,7 @@ func (r *Run) Say(c Conversation, number int, messages ...model.Message) {
 
 // conversation returns the conversation that an id means in this run: that of who began the tree, in its project.
 func (r *Run) conversation(id string) runstore.Conversation {
-	return runstore.Conversation{ID: id, Starter: r.run.Starter, Project: r.run.Project, UserID: textOf(r.plan.UserID)}
+	return runstore.Conversation{
+		ID: id, Starter: r.run.Starter, Project: r.run.Project, UserID: optional.Value(r.plan.UserID),
+	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/optional"
 )
 
 // Append adds a message to a conversation, unless it is empty: providers refuse an empty message.
@@ -44,12 +45,12 @@ func (s *Step) Cut(seq int64, t Thinking) (bool, error) {
 
 // isCut reports whether the answer of the cycle was cut.
 func (c *cycle) isCut() bool {
-	if c == nil || textOf(c.record.FinishReason) != string(model.FinishLength) {
+	if c == nil || optional.Value(c.record.FinishReason) != string(model.FinishLength) {
 		return false
 	}
 
 	for _, call := range c.calls {
-		if textOf(call.ErrorKind) == CutOff {
+		if optional.Value(call.ErrorKind) == CutOff {
 			return true
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -261,28 +262,14 @@ func (e *Engine) newRun(
 
 	plan := &record.Plan{
 		CurrentPlanID: planID, Executor: &r.Executor, State: new(record.Pending),
-		Name: some(p.Name), Title: some(p.Title), UserRequest: some(p.UserRequest), ModelName: some(p.ModelName),
-		Project: some(r.Project), UserID: some(r.UserID), ConversationID: some(cmp.Or(r.ConversationID, p.ConversationID)),
-		Release: some(e.config.Release), Tags: r.Tags,
+		Name: optional.Pointer(p.Name), Title: optional.Pointer(p.Title),
+		UserRequest: optional.Pointer(p.UserRequest), ModelName: optional.Pointer(p.ModelName),
+		Project: optional.Pointer(r.Project), UserID: optional.Pointer(r.UserID),
+		ConversationID: optional.Pointer(cmp.Or(r.ConversationID, p.ConversationID)),
+		Release:        optional.Pointer(e.config.Release), Tags: r.Tags,
 		Metadata: p.Metadata,
 	}
 	return run, plan, nil
-}
-
-// some returns a pointer to a text, or nil if it is empty.
-func some(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-// textOf returns a text that may be missing.
-func textOf(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }
 
 func hash(b []byte) string {

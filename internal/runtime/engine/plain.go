@@ -1,13 +1,12 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/internal/runtime/define"
 )
 
 // Plain is for executors to embed whose runs are given a text, for a model of the configuration, and nothing else.
@@ -51,10 +50,9 @@ func (Plain) Prepare(parts Parts, r Request) (p Prepared, err error) {
 // defaultModel returns the name of the model that is called default, or else of the first one. Without any it is
 // default, too.
 func defaultModel(parts Parts) string {
-	const name = "default"
 	all := Models(parts)
-	if len(all) == 0 || slices.ContainsFunc(all, func(m ModelInfo) bool { return m.Name == name }) {
-		return name
+	if len(all) == 0 || slices.ContainsFunc(all, func(m ModelInfo) bool { return m.Name == define.DefaultModel }) {
+		return define.DefaultModel
 	}
 	return all[0].Name
 }
@@ -66,25 +64,4 @@ func (Plain) Asked(run *Run) (in PlainInput, m model.Model, err error) {
 	}
 	m, err = run.Model(in.Model)
 	return in, m, err
-}
-
-// Do does a step of the run, unless it has ended, and returns it with its result. The error is a [*RunError] if the
-// step failed, of which [OfRun] says whether the run goes on.
-func (r *Run) Do(
-	ctx context.Context, index int, info StepInfo, work func(*Step) (string, error),
-) (*Step, string, error) {
-	step, err := r.Step(ctx, index, info)
-	if err != nil {
-		return nil, "", err
-	}
-	if text, ended, err := step.Ended(); ended {
-		return step, text, err
-	}
-
-	text, err := work(step)
-	failure, ok := errors.AsType[*RunError](err)
-	if err == nil || ok && !OfRun(err) {
-		step.End(text, failure)
-	}
-	return step, text, err
 }

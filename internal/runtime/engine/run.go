@@ -18,7 +18,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -304,8 +304,8 @@ func (r *Run) Thought(number int, t record.Thought) {
 	}
 	r.noteThought(&t)
 	r.later = append(r.later, &t)
-	r.log.Info(fmt.Sprintf("[%s] %s: %s", textOf(t.AgentID), strings.ToUpper(string(*t.Type)),
-		tool.Cut(textOf(t.Content), maxThoughtLogged)))
+	r.log.Info(fmt.Sprintf("[%s] %s: %s", optional.Value(t.AgentID), strings.ToUpper(string(*t.Type)),
+		tool.Cut(optional.Value(t.Content), maxThoughtLogged)))
 }
 
 // maxThoughtLogged bounds what the log says of a thought, in bytes.
@@ -330,22 +330,9 @@ func (r *Run) noteThought(t *record.Thought) {
 	}
 }
 
-// attachedPage is how many rows that are attached to a plan are read at once.
-const attachedPage = 1000
-
 // eachAttached reads all records of a kind that are attached to the plan of the run.
 func (r *Run) eachAttached(ctx context.Context, kind record.Kind, take func(record.Change)) error {
-	for after := new(store.Position); after != nil; {
-		rows, next, err := r.engine.store.Attached(ctx, kind, r.run.RootPlanID, r.run.PlanID, *after, attachedPage)
-		if err != nil {
-			return err
-		}
-		for _, each := range rows {
-			take(each.Record)
-		}
-		after = next
-	}
-	return nil
+	return r.engine.store.EachAttached(ctx, kind, r.run.RootPlanID, r.run.PlanID, take)
 }
 
 // Artifacts returns the names of the artifacts that are on record, in order.
@@ -364,7 +351,9 @@ func (r *Run) Metadata(m json.RawMessage) {
 
 // Title puts another title of the plan on record, with the next thing that is.
 func (r *Run) Title(title string) {
-	r.addLater(&record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Title: some(r.redact(title))})
+	r.addLater(&record.Plan{
+		RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Title: optional.Pointer(r.redact(title)),
+	})
 }
 
 // noteException notes how a step failed, if that was an exception.
@@ -384,7 +373,7 @@ func (r *Run) exception(failure *RunError) *string {
 	r.noteException(failure.Kind, failure.Message)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return some(r.redact(r.thrown))
+	return optional.Pointer(r.redact(r.thrown))
 }
 
 // Log returns the log of the run.
@@ -405,7 +394,8 @@ func (r *Run) source(stepID, toolCallID string, number int, s tool.Source) recor
 	c := &record.Source{
 		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, SourceID: derive("source-", toolCallID, number), StepID: &stepID,
 		ToolCallID: &toolCallID,
-		URI:        some(r.redact(s.URI)), Snippet: some(r.redact(s.Snippet)), Description: some(r.redact(s.Description)),
+		URI:        optional.Pointer(r.redact(s.URI)), Snippet: optional.Pointer(r.redact(s.Snippet)),
+		Description: optional.Pointer(r.redact(s.Description)),
 	}
 
 	if s.Type != "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/record"
 )
 
@@ -48,7 +49,7 @@ type Step struct {
 type cycle struct {
 	record     record.ThinkAct
 	calls      map[string]*record.ActTool // by their ids
-	endWritten bool                       // all of its calls have ended
+	endWritten bool                       // its end is on record, or with the next write
 }
 
 // Step begins a step of the run, or goes on with it. If it has ended, [Step.Ended] says how.
@@ -103,18 +104,40 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 
 	if known.Record.State.Terminal() {
 		s.ended = &known.Record
-		r.noteException(textOf(known.Record.ErrorKind), textOf(known.Record.ErrorMessage))
+		r.noteException(optional.Value(known.Record.ErrorKind), optional.Value(known.Record.ErrorMessage))
 	} else if *known.Record.State != record.Running {
 		r.addLater(row)
 	}
 	return s, nil
 }
 
+// Do does a step of the run, unless it has ended, and returns it with its result. The error is a [*RunError] if the
+// step failed, of which [OfRun] says whether the run goes on.
+func (r *Run) Do(
+	ctx context.Context, index int, info StepInfo, work func(*Step) (string, error),
+) (*Step, string, error) {
+	step, err := r.Step(ctx, index, info)
+	if err != nil {
+		return nil, "", err
+	}
+	if text, ended, err := step.Ended(); ended {
+		return step, text, err
+	}
+
+	text, err := work(step)
+	failure, ok := errors.AsType[*RunError](err)
+	if err == nil || ok && !OfRun(err) {
+		step.End(text, failure)
+	}
+	return step, text, err
+}
+
 // describe says in the row of a step what it is.
 func (r *Run) describe(row *record.AgentExecution, index int, info StepInfo) {
-	row.StepIndex, row.ConversationID = new(int64(index)), some(info.ConversationID)
-	row.AgentName, row.ModelName = some(info.Agent), some(info.Model)
-	row.AgentDescription, row.AgentRequest = some(r.redact(info.Description)), some(r.redact(info.Request))
+	row.StepIndex, row.ConversationID = new(int64(index)), optional.Pointer(info.ConversationID)
+	row.AgentName, row.ModelName = optional.Pointer(info.Agent), optional.Pointer(info.Model)
+	row.AgentDescription = optional.Pointer(r.redact(info.Description))
+	row.AgentRequest = optional.Pointer(r.redact(info.Request))
 
 	if info.MaxSteps > 0 {
 		row.MaxSteps = new(int64(info.MaxSteps))
@@ -131,7 +154,7 @@ func (r *Run) Skip(index int, info StepInfo, state record.State, why string) {
 		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: derive("step-", r.run.PlanID, index), State: &state,
 	}
 	r.describe(row, index, info)
-	row.ErrorMessage = some(r.redact(why))
+	row.ErrorMessage = optional.Pointer(r.redact(why))
 	r.addLater(row)
 }
 
@@ -181,10 +204,10 @@ func (s *Step) Ended() (result string, ended bool, err error) {
 	}
 	if *s.ended.State != record.Completed {
 		return "", true, &RunError{
-			Kind: textOf(s.ended.ErrorKind), Message: textOf(s.ended.ErrorMessage), State: *s.ended.State,
+			Kind: optional.Value(s.ended.ErrorKind), Message: optional.Value(s.ended.ErrorMessage), State: *s.ended.State,
 		}
 	}
-	return textOf(s.ended.Result), true, nil
+	return optional.Value(s.ended.Result), true, nil
 }
 
 // Called returns how a call of a cycle stands, with the kind of its error; empty: there is no such call.
@@ -193,7 +216,7 @@ func (s *Step) Called(seq int64, index int) (state record.State, errorKind strin
 	defer s.mu.Unlock()
 	if c := s.cycles[seq]; c != nil {
 		if call := c.calls[derive("toolcall-", s.id, seq, index)]; call != nil {
-			return *call.State, textOf(call.ErrorKind)
+			return *call.State, optional.Value(call.ErrorKind)
 		}
 	}
 	return "", ""
@@ -212,7 +235,7 @@ func (s *Step) End(result string, failure *RunError) {
 	end.State, end.EndTime = new(record.Completed), new(s.run.now())
 	if failure != nil {
 		end.State = new(failure.state())
-		end.ErrorKind, end.ErrorMessage = some(failure.Kind), some(s.run.redact(failure.Message))
+		end.ErrorKind, end.ErrorMessage = optional.Pointer(failure.Kind), optional.Pointer(s.run.redact(failure.Message))
 		s.run.noteException(failure.Kind, failure.Message)
 	} else {
 		end.Result = new(s.run.redact(result))

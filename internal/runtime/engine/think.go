@@ -11,6 +11,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/record"
 )
 
@@ -82,7 +83,7 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 
 	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil &&
 		!(&model.Error{Kind: model.Kind(*c.record.ErrorKind)}).Retryable() {
-		return nil, modelFailed(*c.record.ErrorKind, textOf(c.record.ErrorMessage))
+		return nil, modelFailed(*c.record.ErrorKind, optional.Value(c.record.ErrorMessage))
 	}
 
 	if err := s.run.boundary(ctx); err != nil {
@@ -185,7 +186,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 	for tries := 1; ; tries++ {
 		begin := row(attempt)
 		begin.State, begin.ThinkStartTime = new(record.Running), new(s.run.now())
-		begin.Provider, begin.ModelName = some(t.Model.Provider()), some(t.Model.Name())
+		begin.Provider, begin.ModelName = optional.Pointer(t.Model.Provider()), optional.Pointer(t.Model.Name())
 		if tries == 1 {
 			s.mu.Lock()
 			begin.ThinkInput, begin.InputCharCount = s.recordedInput(t.Messages)
@@ -314,10 +315,10 @@ func (s *Step) keep(
 	response.Finish = model.FinishOf(string(response.Finish))
 	usage := response.Usage
 	row.ThinkEndTime, row.FirstTokenTime = new(s.run.now()), first
-	row.FinishReason, row.ResponseID = some(string(response.Finish)), some(response.ID)
-	row.ModelName = some(response.Model)
+	row.FinishReason, row.ResponseID = optional.Pointer(string(response.Finish)), optional.Pointer(response.ID)
+	row.ModelName = optional.Pointer(response.Model)
 	if row.ModelName != nil { // a price is for a provider's model
-		row.Provider = some(t.Model.Provider())
+		row.Provider = optional.Pointer(t.Model.Provider())
 	}
 
 	row.InputTokens, row.OutputTokens = usage.Input, usage.Output
@@ -445,7 +446,7 @@ func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *r
 	c := &record.ActTool{
 		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, ToolCallID: derive("toolcall-", s.id, seq, index),
 		CallIndex:      new(int64(index)),
-		ProviderCallID: some(call.ID), Name: &call.Name, Parameters: &parameters, State: new(record.Pending),
+		ProviderCallID: optional.Pointer(call.ID), Name: &call.Name, Parameters: &parameters, State: new(record.Pending),
 	}
 
 	if t.Tools == nil {
@@ -453,7 +454,7 @@ func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *r
 	}
 	if known, ok := t.Tools.Get(call.Name); ok {
 		spec := known.Spec()
-		c.ServerName = some(spec.Server)
+		c.ServerName = optional.Pointer(spec.Server)
 		c.Policy, _ = json.Marshal(t.policy(spec)) // texts, times and booleans
 	}
 	return c

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -70,7 +71,7 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 		return answerOf(row)
 	}
 	if row.ExpiresAt == nil || r.now().Before(*row.ExpiresAt) {
-		return Answer{}, &parkedError{until: orZero(row.ExpiresAt), human: true}
+		return Answer{}, &parkedError{until: optional.Value(row.ExpiresAt), human: true}
 	}
 
 	timedOut := &record.Wait{
@@ -113,8 +114,8 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 	row := &record.Wait{
 		RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, Type: &w.Type, State: new(record.Waiting),
 		StartTime: new(r.now()),
-		Title:     some(r.redact(w.Title)), FormDescription: some(r.redact(w.Description)), StepID: some(w.StepID),
-		ToolCallID: some(w.ToolCallID),
+		Title:     optional.Pointer(r.redact(w.Title)), FormDescription: optional.Pointer(r.redact(w.Description)),
+		StepID: optional.Pointer(w.StepID), ToolCallID: optional.Pointer(w.ToolCallID),
 	}
 
 	if w.Inputs != nil {
@@ -142,18 +143,11 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 	case err != nil:
 		return err
 	}
-	return &parkedError{until: orZero(row.ExpiresAt), human: true}
+	return &parkedError{until: optional.Value(row.ExpiresAt), human: true}
 }
 
 // formEvery is how often a form looks whether it can be shown.
 const formEvery = time.Second
-
-func orZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
-}
 
 // answerOf returns the answer of a wait that was decided.
 func answerOf(row *record.Wait) (Answer, error) {

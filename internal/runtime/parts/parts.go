@@ -76,11 +76,14 @@ func (s *Source) Log() *slog.Logger { return s.log }
 // Close ends the connections to MCP servers.
 func (s *Source) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed = true; s.pool == nil {
+	s.closed = true
+	pool := s.pool
+	s.mu.Unlock()
+
+	if pool == nil {
 		return nil
 	}
-	return s.pool.Close()
+	return pool.Close()
 }
 
 // connections returns those to servers. The first server makes them.

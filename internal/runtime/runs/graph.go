@@ -55,7 +55,7 @@ func ExecutionOf(ctx context.Context, reader *store.Reader, d *runstore.RunDetai
 		}
 	}
 
-	err = EachAttached(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) {
+	err = reader.EachAttached(ctx, record.KindThought, d.Plan.RootPlanID, d.Plan.CurrentPlanID, func(c record.Change) {
 		e.Logs = append(e.Logs, optional.Value(c.(*record.Thought).Content))
 	})
 	return e, err

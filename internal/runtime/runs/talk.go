@@ -43,7 +43,7 @@ type TalkReader interface {
 	StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error)
 }
 
-// Talk is the run of an agent, as it is told to somebody who listens.
+// Talk is the run of an agent, as it is sent to somebody who listens.
 type Talk struct {
 	Watch      *Watch
 	Deltas     *delta.Deltas
@@ -56,8 +56,8 @@ type Talk struct {
 
 	live        map[int64]*strings.Builder // the texts that were sent as they arrived, by turn
 	lastSent    int                        // the number of the last event that was sent
-	textsBefore int64                      // the texts of the turns before are sent
-	sentBefore  int64                      // all of the turns before is sent
+	textsBefore int64                      // the texts of the turns before it are sent
+	sentBefore  int64                      // all events of the turns before it are sent
 }
 
 // Follow sends the events of the run in order, those that are on record and texts as they arrive, until the
@@ -126,7 +126,7 @@ func (t *Talk) arrived(ctx context.Context, d delta.Delta, send func(Event) erro
 		}
 	}
 
-	if d.Seq < t.textsBefore || d.Seq > t.sentBefore { // it was told, or will be when it is on record
+	if d.Seq < t.textsBefore || d.Seq > t.sentBefore { // it was sent, or will be when it is on record
 		return false, nil
 	}
 	return false, t.text(d, send)

@@ -28,7 +28,7 @@ func TaskResult(ctx context.Context, reader *store.Reader, d *runstore.RunDetail
 		ReasoningLog: plan.Thoughts{}, Error: d.Plan.ErrorMessage,
 	}
 
-	err := EachAttached(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) {
+	err := reader.EachAttached(ctx, record.KindThought, d.Plan.RootPlanID, d.Plan.CurrentPlanID, func(c record.Change) {
 		t := c.(*record.Thought)
 		out.ReasoningLog = append(out.ReasoningLog, plan.Thought{
 			AgentID: t.AgentID, Role: t.Role, Iteration: t.Iteration, Type: t.Type, Content: t.Content,
@@ -42,7 +42,7 @@ func TaskResult(ctx context.Context, reader *store.Reader, d *runstore.RunDetail
 		return nil, err
 	}
 
-	err = EachAttached(ctx, reader, record.KindArtifact, &d.Plan, func(c record.Change) {
+	err = reader.EachAttached(ctx, record.KindArtifact, d.Plan.RootPlanID, d.Plan.CurrentPlanID, func(c record.Change) {
 		a := c.(*record.Artifact)
 		out.Artifacts[a.Name] = a.Value
 	})

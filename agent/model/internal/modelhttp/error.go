@@ -145,8 +145,8 @@ var kindsOfStatus = map[int]model.Kind{
 }
 
 // kindOf returns the kind of an error. Without a status, it came within an answer.
-func kindOf(status int, said refusal) model.Kind {
-	for _, word := range said.words {
+func kindOf(status int, refused refusal) model.Kind {
+	for _, word := range refused.words {
 		if kind, ok := kinds[strings.ToLower(word)]; ok {
 			return kind
 		}
@@ -156,9 +156,9 @@ func kindOf(status int, said refusal) model.Kind {
 	}
 
 	refuses := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == 0 &&
-		slices.Contains(said.words, "invalid_request_error")
+		slices.Contains(refused.words, "invalid_request_error")
 	if refuses {
-		message := strings.ToLower(said.message)
+		message := strings.ToLower(refused.message)
 		if slices.ContainsFunc(tooLong, func(words string) bool { return strings.Contains(message, words) }) {
 			return model.KindContextLength
 		}

@@ -242,12 +242,21 @@ func (e *execution) end() (engine.Result, error) {
 	return engine.Result{Summary: strings.Join(answers, "\n\n")}, err
 }
 
-// The numbers of the lines of the log, which are thoughts of the run: those of the whole, and those of each node.
+// The numbers of the lines of the log that are of the whole. The lines of the log are thoughts of the run, which have
+// their ids from these numbers.
 const (
-	logStart, logBlocked = 0, 1
-	logEnd, logNodes     = 2, 3
-	lineWave, lineBegin  = 0, 1 // lineWave: the node is the first of a wave
-	lineEnd, lines       = 2, 3
+	logStart = iota
+	logBlocked
+	logEnd
+	logNodes // the first line of a node
+)
+
+// The lines that each node has.
+const (
+	lineWave = iota // the node is the first of a wave
+	lineBegin
+	lineEnd
+	lines // how many there are
 )
 
 func lineOf(node, line int) int { return logNodes + node*lines + line }
