@@ -205,10 +205,8 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 			Tool{s.Name, s.Description, s.Schema, rules.Of(s), toolset, append([]string{}, usedBy[s.Name]...)})
 	}
 
-	for _, thing := range parts.Provides() {
-		if name, ok := strings.CutPrefix(thing, "mcp:"); ok {
-			servers = append(servers, Server{name, append([]string{}, servedTo[name]...)})
-		}
+	for _, name := range engine.Provided(parts, "mcp") {
+		servers = append(servers, Server{name, append([]string{}, servedTo[name]...)})
 	}
 	slices.SortFunc(tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return tools, servers, nil

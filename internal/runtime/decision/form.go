@@ -2,6 +2,7 @@ package decision
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -44,12 +45,7 @@ func ReadForm(raw json.RawMessage) (Form, error) {
 }
 
 // Key is the member of the values that holds the answer to a field.
-func Key(field map[string]string) string {
-	if name := field["name"]; name != "" {
-		return name
-	}
-	return field["label"]
-}
+func Key(field map[string]string) string { return cmp.Or(field["name"], field["label"]) }
 
 // ByLabel returns values that may be keyed by label as if they were keyed by name.
 func (f Form) ByLabel(values map[string]json.RawMessage) map[string]json.RawMessage {

@@ -133,7 +133,7 @@ func (f Flow) all(find func(kind, name string) (json.RawMessage, bool)) ([]Workf
 	return steps, nil
 }
 
-// Needs returns what a worker must have for all of it, in order.
+// Needs returns what a worker must have for all of it.
 func (p Pinned) Needs() (all []string) {
 	for _, a := range p.Agents {
 		all = append(all, a.Needs()...)
@@ -143,9 +143,7 @@ func (p Pinned) Needs() (all []string) {
 			all = append(append(all, "workflow:"+cmp.Or(f.Function, name)), needsOf(f.Tools, f.MCPServers)...)
 		}
 	}
-
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }
 
 // Remembers reports whether an agent wants to know what was said before.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,24 +24,24 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 	s.begin(seq, calls, t)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
 	var together sync.WaitGroup
-	var alone []int
+	var alone []*calling
 	for i, call := range calls {
 		one := &calling{step: s, seq: seq, index: i, of: len(calls), call: call, t: t}
 		if t.InOrder || one.exclusive() {
-			alone = append(alone, i)
+			alone = append(alone, one)
 			continue
 		}
 		together.Go(func() { results[i], errs[i] = one.make(ctx) })
 	}
 
 	together.Wait()
-	for _, i := range alone {
-		results[i], errs[i] = (&calling{step: s, seq: seq, index: i, of: len(calls), call: calls[i], t: t}).make(ctx)
-		if t.InOrder && errs[i] != nil {
+	for _, one := range alone {
+		results[one.index], errs[one.index] = one.make(ctx)
+		if t.InOrder && errs[one.index] != nil {
 			break
 		}
 	}
-	return results, worst(errs)
+	return results, Worst(errs...)
 }
 
 // ResultsMessage returns the message that tells the model what came of the calls that it asked for.
@@ -52,8 +53,15 @@ func ResultsMessage(calls []model.ToolCall, results []tool.Result) model.Message
 	return model.Results(out...)
 }
 
-// worst returns the error to act on: any but that the run waits, else that, with the earliest time.
-func worst(errs []error) error {
+// Waits reports whether an error of a handle says that the run waits, for a human or for another run.
+func Waits(err error) bool {
+	_, ok := errors.AsType[*parkedError](err)
+	return ok
+}
+
+// Worst returns the error to act on of work that was done side by side: any but that the run waits, else that it waits,
+// until the earliest of its times.
+func Worst(errs ...error) error {
 	var waits *parkedError
 	human := true
 	for _, err := range errs {
@@ -105,10 +113,7 @@ func (c *calling) find() error {
 		cycle.calls[c.row.ToolCallID], cycle.endWritten = c.row, false
 		s.run.addLater(c.row)
 	case c.row.Name == nil || *c.row.Name != c.call.Name:
-		name := "a tool without a name"
-		if c.row.Name != nil {
-			name = *c.row.Name
-		}
+		name := cmp.Or(optional.Value(c.row.Name), "a tool without a name")
 		return mismatch("call %d of cycle %d is on record as %s, not %s", c.index+1, c.seq+1, name, c.call.Name)
 	}
 
@@ -151,9 +156,8 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		}
 	}
 	if c.tool == nil {
-		return c.recordEnd(record.Failed,
-			tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())),
-			NoSuchTool)
+		why := fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())
+		return c.recordEnd(record.Failed, tool.Failure(why), NoSuchTool)
 	}
 
 	switch {

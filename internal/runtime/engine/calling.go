@@ -42,12 +42,7 @@ func (c *calling) change(state record.State) *record.ActTool {
 }
 
 // number returns the attempt that the call is at.
-func (c *calling) number() int64 {
-	if c.row.Attempt == nil {
-		return 1
-	}
-	return *c.row.Attempt
-}
+func (c *calling) number() int64 { return max(optional.Value(c.row.Attempt), 1) }
 
 // attempt moves on to the next attempt.
 func (c *calling) attempt() {

@@ -42,7 +42,7 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 	}
 	if err == nil {
 		if executor := e.executors[r.run.Executor]; executor == nil {
-			err = &RunError{Kind: "configuration", Message: fmt.Sprintf("There is no executor %s.", r.run.Executor)}
+			err = Fail("configuration", "There is no executor %s.", r.run.Executor)
 		} else {
 			result, err = advance(ctx, executor, r)
 		}
@@ -53,13 +53,16 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 
 // advance calls an executor. A panic of it fails the run.
 func advance(ctx context.Context, x Executor, r *Run) (result Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.log.Error("an executor failed", "panic", p, "stack", string(debug.Stack()))
-			err = &RunError{Kind: internal, Message: "The executor failed."}
-		}
-	}()
+	defer r.Recover("an executor failed", &err, Fail(internal, "The executor failed."))
 	return x.Advance(ctx, r)
+}
+
+// Recover ends a panic of the function that defers it: it logs what failed, and sets the error of the function.
+func (r *Run) Recover(what string, err *error, to error) {
+	if p := recover(); p != nil {
+		r.log.Error(what, "panic", p, "stack", string(debug.Stack()))
+		*err = to
+	}
 }
 
 // load reads what the run goes on from.
@@ -109,13 +112,9 @@ func (r *Run) poisoned() error {
 	if most := r.engine.maxTakeovers(r.parts); r.run.Lost < most || r.run.Desired != runstore.DesiredRun {
 		return nil
 	}
-	return &RunError{
-		Kind: workerLost, Message: fmt.Sprintf("The run lost %d workers in a row, and put no result on record in between.",
-			r.run.Lost),
-	}
+	return Fail(workerLost, "The run lost %d workers in a row, and put no result on record in between.", r.run.Lost)
 }
 
-// maxTakeovers is how many workers in a row a run may lose without a result put on record.
 func (e *Engine) maxTakeovers(parts Parts) int {
 	return cmp.Or(parts.MaxTakeovers(), e.config.MaxTakeovers)
 }
@@ -165,7 +164,7 @@ func (r *Run) finishTurn(result Result, err error) error {
 	case errors.As(err, &parked):
 		return r.park(parked)
 	case errors.Is(err, errPaused):
-		return r.pause()
+		return r.letGo(record.Paused, time.Time{}, r.states(record.Paused), runstore.Applied())
 	case errors.Is(err, errReleased):
 		return r.release()
 	case errors.Is(err, errStopped):
@@ -190,11 +189,6 @@ func (r *Run) park(p *parkedError) error {
 		return r.letGo(record.Waiting, p.until, r.states(record.Waiting))
 	}
 	return r.letGo(record.Running, p.until, nil)
-}
-
-// pause lets go of the run until it should go on.
-func (r *Run) pause() error {
-	return r.letGo(record.Paused, time.Time{}, r.states(record.Paused), runstore.Applied())
 }
 
 // letGo lets go of the run in a state, until a signal or a time.

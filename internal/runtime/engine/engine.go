@@ -77,27 +77,14 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 
-	set := func(d *time.Duration, to time.Duration) {
-		if *d == 0 {
-			*d = to
-		}
-	}
-	set(&c.Lease, DefaultLease)
-	set(&c.Beat, c.Lease/4)
-	set(&c.Scan, 250*time.Millisecond)
-	set(&c.Drain, 20*time.Second)
-	set(&c.RetryUnit, time.Second)
-
-	if c.Slots == 0 {
-		c.Slots = 500
-	}
-	if c.MaxTakeovers == 0 {
-		c.MaxTakeovers = 5
-	}
-	if c.ModelTries == 0 {
-		c.ModelTries = 8
-	}
-
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	c.Beat = cmp.Or(c.Beat, c.Lease/4)
+	c.Scan = cmp.Or(c.Scan, 250*time.Millisecond)
+	c.Drain = cmp.Or(c.Drain, 20*time.Second)
+	c.RetryUnit = cmp.Or(c.RetryUnit, time.Second)
+	c.Slots = cmp.Or(c.Slots, 500)
+	c.MaxTakeovers = cmp.Or(c.MaxTakeovers, 5)
+	c.ModelTries = cmp.Or(c.ModelTries, 8)
 	if c.Write == nil && c.Store != nil {
 		c.Write = c.Store.WriteRun
 	}
@@ -165,9 +152,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	}
 
 	run.RootPlanID, plan.RootPlanID = run.PlanID, run.PlanID
-	if run.Owner = r.UserID; run.Owner == "" {
-		run.Owner = run.PlanID
-	}
+	run.Owner = cmp.Or(r.UserID, run.PlanID)
 	run.Starter, run.Project = r.Starter, r.Project
 
 	if r.IdempotencyKey != "" {
@@ -178,9 +163,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	err = e.store.StartRun(ctx, run, p.begin(parts, plan))
 	if before := new(runstore.StartedBeforeError); errors.As(err, &before) {
 		if before.RequestSHA256 != run.RequestSHA256 {
-			return Started{}, &record.InvalidError{
-				Code: record.CodeInvalidValue, Field: "Idempotency-Key", Reason: "was used for another request",
-			}
+			return Started{}, BadInput("Idempotency-Key", "was used for another request")
 		}
 		return Started{RootPlanID: before.RootPlanID, PlanID: before.PlanID, Executor: before.Executor, Before: true}, nil
 	}
@@ -195,9 +178,7 @@ func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared,
 	executor := e.executors[r.Executor]
 	if executor == nil {
 		kinds := strings.Join(slices.Sorted(maps.Keys(e.executors)), ", ")
-		return Prepared{}, &record.InvalidError{
-			Code: record.CodeInvalidValue, Field: "executor", Reason: "must be one of " + kinds,
-		}
+		return Prepared{}, BadInput("executor", "must be one of "+kinds)
 	}
 
 	if err := r.Limits.check(); err != nil {
@@ -218,6 +199,7 @@ func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared,
 		return p, err
 	}
 
+	p.Needs = slices.Compact(slices.Sorted(slices.Values(p.Needs)))
 	for _, need := range p.Needs { // no worker is to be waited for that nobody has configured
 		name, isModel := strings.CutPrefix(need, "model:")
 		if _, known := parts.Model(name); isModel && !known {

@@ -80,15 +80,35 @@ type ModelInfo struct {
 
 // Models returns the models that there are, in order of their names.
 func Models(parts Parts) (all []ModelInfo) {
-	for _, thing := range parts.Provides() {
-		if name, ok := strings.CutPrefix(thing, "model:"); ok {
-			if m, ok := parts.Model(name); ok {
-				all = append(all, ModelInfo{Name: name, Provider: m.Provider(), Model: m.Name()})
-			}
+	for _, name := range Provided(parts, "model") {
+		if m, ok := parts.Model(name); ok {
+			all = append(all, ModelInfo{Name: name, Provider: m.Provider(), Model: m.Name()})
 		}
 	}
 	slices.SortFunc(all, func(a, b ModelInfo) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// Find returns the definition of a kind that has a name. The error is an [*UnknownError] if there is none.
+func Find[T any](parts Parts, kind, name string) (d T, err error) {
+	body, ok := parts.Definition(kind, name)
+	if !ok {
+		return d, &UnknownError{Kind: kind, Name: name, There: parts.Names(kind)}
+	}
+	if err := json.Unmarshal(body, &d); err != nil {
+		return d, fmt.Errorf("%s %q: %w", kind, name, err)
+	}
+	return d, nil
+}
+
+// Provided returns the names of what there is of a kind that a run may need: model, tool or mcp.
+func Provided(parts Parts, kind string) (names []string) {
+	for _, each := range parts.Provides() {
+		if name, ok := strings.CutPrefix(each, kind+":"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // UnknownError says that nothing of a kind has a name. It wraps [record.ErrNotFound].
@@ -131,6 +151,14 @@ type Prepared struct {
 	ConversationID string
 	// Artifacts are on record from the start of the run.
 	Artifacts []tool.Artifact
+}
+
+// Keep sets the input of the run, and its definition.
+func (p *Prepared) Keep(input, definition any) (err error) {
+	if p.Input, err = json.Marshal(input); err == nil {
+		p.Definition, err = json.Marshal(definition)
+	}
+	return err
 }
 
 // Continuing is an executor whose runs may go on from what another run produced.

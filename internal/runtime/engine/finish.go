@@ -35,9 +35,9 @@ func refusalOf(r *model.Response) *RunError {
 	}
 
 	if words := strings.TrimSpace(r.Message.Text()); words != "" {
-		return &RunError{Kind: string(r.Finish), Message: what + ": " + tool.Cut(words, maxRefusal)}
+		return Fail(string(r.Finish), "%s: %s", what, tool.Cut(words, maxRefusal))
 	}
-	return &RunError{Kind: string(r.Finish), Message: what + "."}
+	return Fail(string(r.Finish), "%s.", what)
 }
 
 // limitOfTokens names the limit of an answer, which is not known if it is 0.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,9 +116,7 @@ func stringMaps(inputs []formInput) ([]map[string]string, error) {
 		if in.Label == "" {
 			return nil, fmt.Errorf("inputs.%d.label: required", i)
 		}
-		if in.Type == "" {
-			in.Type = "text"
-		}
+		in.Type = cmp.Or(in.Type, "text")
 		if !slices.Contains(InputTypes, in.Type) {
 			return nil, fmt.Errorf("inputs.%d.type: must be one of %s", i, strings.Join(InputTypes, ", "))
 		}

@@ -46,9 +46,7 @@ func (l *Limits) check() error {
 		{"costUsd", l.CostUSD, record.MaxCount}, {"seconds", l.Seconds, maxSeconds},
 	} {
 		if math.IsNaN(f.value) || f.value < 0 || f.value > f.most {
-			return &record.InvalidError{
-				Code: record.CodeInvalidValue, Field: "limits." + f.name, Reason: fmt.Sprintf("must be from 0 to %.0f", f.most),
-			}
+			return BadInput("limits."+f.name, fmt.Sprintf("must be from 0 to %.0f", f.most))
 		}
 	}
 	return nil
@@ -86,16 +84,13 @@ func (l *Limits) json() json.RawMessage {
 
 // costUnknown is the failure of a run whose limit of cost cannot be kept.
 func costUnknown(model string) error {
-	return &RunError{
-		Kind:    LimitCostUnknown,
-		Message: fmt.Sprintf("The run has a limit of cost, and model %s has no price. See actlog price set.", model),
-	}
+	return Fail(LimitCostUnknown, "The run has a limit of cost, and model %s has no price. See actlog price set.", model)
 }
 
 // reached returns the failure of a run that has used so much, or nil.
 func (l *Limits) reached(rounds, calls int64, used runstore.Used) error {
 	over := func(kind, what string, limit any) error {
-		return &RunError{Kind: kind, Message: fmt.Sprintf("The run has reached its limit of %v %s.", limit, what)}
+		return Fail(kind, "The run has reached its limit of %v %s.", limit, what)
 	}
 
 	switch {
@@ -108,7 +103,7 @@ func (l *Limits) reached(rounds, calls int64, used runstore.Used) error {
 	case l.Tokens > 0 && used.Tokens >= l.Tokens:
 		return over(LimitTokens, "tokens", l.Tokens)
 	case l.CostUSD > 0 && used.UnpricedBelow != "":
-		return &RunError{Kind: LimitCostUnknown, Message: used.UnpricedBelow}
+		return Fail(LimitCostUnknown, "%s", used.UnpricedBelow)
 	case l.CostUSD > 0 && used.UnpricedModel != "":
 		return costUnknown(used.UnpricedModel)
 	case l.CostUSD > 0 && used.CostUSD >= l.CostUSD:

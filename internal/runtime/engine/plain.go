@@ -59,8 +59,8 @@ func defaultModel(parts Parts) string {
 
 // Asked returns the input of a run, and its model.
 func (Plain) Asked(run *Run) (in PlainInput, m model.Model, err error) {
-	if err := json.Unmarshal(run.Input(), &in); err != nil {
-		return in, nil, &RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	if err := run.Read(&in, nil); err != nil {
+		return in, nil, err
 	}
 	m, err = run.Model(in.Model)
 	return in, m, err

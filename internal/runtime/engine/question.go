@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"math/big"
 	"slices"
@@ -26,7 +27,7 @@ func questionOf(q tool.Question) WaitInfo {
 
 	for _, p := range properties(q.Schema) {
 		in := map[string]string{
-			"label": p.label(), "name": p.name, "type": p.input(), "required": strconv.FormatBool(p.required), "value": "",
+			"label": cmp.Or(p.Title, p.name), "name": p.name, "type": p.input(), "required": strconv.FormatBool(p.required), "value": "",
 		}
 		if options := p.options(); len(options) > 0 {
 			in["options"] = strings.Join(options, ",")
@@ -73,13 +74,6 @@ func properties(schema json.RawMessage) (all []property) {
 	}
 	slices.SortFunc(all, func(a, b property) int { return strings.Compare(a.name, b.name) })
 	return all
-}
-
-func (p property) label() string {
-	if p.Title != "" {
-		return p.Title
-	}
-	return p.name
 }
 
 func (p property) options() []string {
@@ -168,9 +162,4 @@ func numberOf(text string) (any, bool) {
 }
 
 // keyOf returns the key of the value of a field.
-func keyOf(input map[string]string) string {
-	if input["name"] != "" {
-		return input["name"]
-	}
-	return input["label"]
-}
+func keyOf(input map[string]string) string { return cmp.Or(input["name"], input["label"]) }

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/actlog/actlog/agent/model"
@@ -27,6 +28,11 @@ func (f *RunError) Error() string { return f.Message }
 
 // state is how what the error ends has ended.
 func (f *RunError) state() record.State { return cmp.Or(f.State, record.Failed) }
+
+// Fail returns the error that ends a step or a run with a message.
+func Fail(kind, format string, args ...any) *RunError {
+	return &RunError{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
 
 // OfRun reports whether an error ends the whole run, and not one step: one of the handle, or a limit of the run.
 func OfRun(err error) bool {

@@ -79,11 +79,19 @@ func (r *Run) ID() string { return r.run.PlanID }
 // Name returns the name of what is run.
 func (r *Run) Name() string { return r.run.Name }
 
-// Input returns what the executor is given.
-func (r *Run) Input() json.RawMessage { return r.run.Input }
-
-// Definition returns the definition that the run keeps; nil if it has none.
-func (r *Run) Definition() json.RawMessage { return r.definition }
+// Read decodes the input of the run into one value and the definition that it keeps into another; nil: not that one.
+func (r *Run) Read(input, definition any) (err error) {
+	if input != nil {
+		err = json.Unmarshal(r.run.Input, input)
+	}
+	if err == nil && definition != nil {
+		err = json.Unmarshal(r.definition, definition)
+	}
+	if err != nil {
+		return Fail("configuration", "The run cannot be read: %v", err)
+	}
+	return nil
+}
 
 // derive returns an id that follows from others, so that the same thing has the same id again.
 func derive(prefix string, from ...any) string {
@@ -279,7 +287,7 @@ func (r *Run) remaining(ctx context.Context) (*Limits, error) {
 func (r *Run) Model(name string) (model.Model, error) {
 	m, ok := r.parts.Model(name)
 	if !ok {
-		return nil, &RunError{Kind: "configuration", Message: fmt.Sprintf("No model is called %q any more.", name)}
+		return nil, Fail("configuration", "No model is called %q any more.", name)
 	}
 	return m, nil
 }

@@ -81,9 +81,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	if name := known.Record.AgentName; name != nil && info.Agent != "" && *name != info.Agent {
 		return nil, mismatch("step %d is on record with the agent %q, not %q", index, *name, info.Agent)
 	}
-	if known.Record.StartTime != nil {
-		s.began = *known.Record.StartTime
-	}
+	s.began = optional.Value(known.Record.StartTime)
 
 	for _, c := range known.Cycles {
 		have := &cycle{
@@ -170,9 +168,7 @@ func begun(t *record.ActTool) bool { return t.StartTime != nil }
 
 // mismatch is the failure of a run whose code does other things than are on record.
 func mismatch(format string, args ...any) error {
-	return &RunError{
-		Kind: recordMismatch, Message: "The code does not go on from the record: " + fmt.Sprintf(format, args...) + ".",
-	}
+	return Fail(recordMismatch, "The code does not go on from the record: %s.", fmt.Sprintf(format, args...))
 }
 
 // ID returns the id of the step.
@@ -369,10 +365,7 @@ func charsOf(messages []model.Message) (count int64) {
 
 // resultOf returns a result that is on record.
 func resultOf(row *record.ActTool) tool.Result {
-	r := tool.Result{Failed: *row.State != record.Completed}
-	if row.Result != nil {
-		r.Text = *row.Result
-	}
+	r := tool.Result{Failed: *row.State != record.Completed, Text: optional.Value(row.Result)}
 	var kept struct{ Summary string }
 	if json.Unmarshal(row.Metadata, &kept) == nil { // without a summary there is nothing
 		r.Summary = kept.Summary

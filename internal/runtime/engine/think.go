@@ -12,6 +12,7 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/optional"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/record"
 )
 
@@ -59,8 +60,20 @@ func (t Thinking) notMade(refused *RunError) string {
 	return ""
 }
 
-// Whole returns the text of an answer, or the failure of one that was cut.
-func (t Thinking) Whole(answer *model.Response) (string, error) {
+// Prompt asks a model of the configuration in a cycle of the step, see [Step.Think], and returns the text of its answer,
+// or the failure of one that was cut.
+func (s *Step) Prompt(ctx context.Context, seq int64, of define.DefinitionModel, t Thinking) (text string, err error) {
+	if t.Model, err = s.run.Model(of.Name); err != nil {
+		return "", err
+	}
+	if t.MaxTokens = of.MaxTokens; t.Temperature == nil {
+		t.Temperature = of.Temperature
+	}
+
+	answer, err := s.Think(ctx, seq, t)
+	if err != nil {
+		return "", err
+	}
 	if answer.Finish == model.FinishLength {
 		return "", cutError(1, t.MaxTokens)
 	}
@@ -129,21 +142,16 @@ func (s *Step) mayThink(ctx context.Context, fresh bool) error {
 
 // recorded returns an answer that is on record.
 func recorded(c *record.ThinkAct) (*model.Response, error) {
-	r := &model.Response{Usage: model.Usage{
-		Input: c.InputTokens, Output: c.OutputTokens, CacheRead: c.CacheReadInputTokens,
-		CacheWrite:   c.CacheCreationInputTokens,
-		CacheWrite1h: c.CacheCreation1hInputTokens, Reasoning: c.ReasoningTokens,
-	}}
+	r := &model.Response{
+		ID: optional.Value(c.ResponseID), Model: optional.Value(c.ModelName),
+		Finish: model.Finish(optional.Value(c.FinishReason)),
+		Usage: model.Usage{
+			Input: c.InputTokens, Output: c.OutputTokens, Reasoning: c.ReasoningTokens, CacheRead: c.CacheReadInputTokens,
+			CacheWrite: c.CacheCreationInputTokens, CacheWrite1h: c.CacheCreation1hInputTokens,
+		},
+	}
 	if err := json.Unmarshal(c.Message, &r.Message); err != nil {
 		return nil, mismatch("the message of cycle %d cannot be read: %v", c.Seq+1, err)
-	}
-
-	for to, from := range map[*string]*string{
-		&r.ID: c.ResponseID, &r.Model: c.ModelName, (*string)(&r.Finish): c.FinishReason,
-	} {
-		if from != nil {
-			*to = *from
-		}
 	}
 	return r, nil
 }
@@ -167,10 +175,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 	attempt := int64(1)
 	var changes []record.Change
 	if c != nil { // it began before, and the worker was lost, or stopped
-		attempt = 1
-		if c.record.Attempt != nil {
-			attempt = *c.record.Attempt
-		}
+		attempt = max(optional.Value(c.record.Attempt), 1)
 		if c.record.ThinkStartTime != nil {
 			lost := row(attempt)
 			lost.State = new(record.Unknown)
@@ -224,9 +229,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			return nil, modelFailed(kind, message)
 		}
 		if tries >= r.engine.config.ModelTries {
-			return nil, &RunError{
-				Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message),
-			}
+			return nil, Fail(kind, "The model failed in %d of %d tries: %s", tries, tries, message)
 		}
 
 		s.resetLive(seq, attempt+1)
@@ -246,7 +249,7 @@ func (s *Step) taken(seq int64) *record.AgentExecution {
 
 // modelFailed is an error of a model that would come again.
 func modelFailed(kind, message string) error {
-	return &RunError{Kind: kind, Message: "The model failed: " + message}
+	return Fail(kind, "The model failed: %s", message)
 }
 
 // workerLost is the error kind of what a worker began that was lost.

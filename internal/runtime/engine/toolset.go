@@ -2,11 +2,12 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 )
 
 // Tools returns the tools that there are, and those of MCP servers. names, which may be patterns, say
@@ -26,10 +27,42 @@ func (r *Run) Tools(ctx context.Context, names, servers []string) ([]tool.Tool, 
 		if !strings.Contains(name, "*") && !slices.ContainsFunc(all, func(t tool.Tool) bool {
 			return t.Spec().Name == name
 		}) {
-			return nil, &RunError{Kind: "configuration", Message: fmt.Sprintf("No tool is called %q any more.", name)}
+			return nil, Fail("configuration", "No tool is called %q any more.", name)
 		}
 	}
 	return all, nil
+}
+
+// Set returns tools as a set.
+func Set(tools ...tool.Tool) (*tool.Set, error) {
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		return nil, Fail("configuration", "%v", err)
+	}
+	return set, nil
+}
+
+// ToolsOf returns the tools that an agent has, and more.
+func (r *Run) ToolsOf(ctx context.Context, a define.Definition, more ...tool.Tool) (*tool.Set, error) {
+	all, err := r.Tools(ctx, a.Tools, a.MCPServers)
+	if err != nil {
+		return nil, err
+	}
+	return Set(append(a.Select(all), more...)...)
+}
+
+// Thinking returns what an agent asks its model each time, but for the messages. It has more tools than its own.
+func (r *Run) Thinking(ctx context.Context, a define.Definition, more ...tool.Tool) (t Thinking, err error) {
+	if t.Model, err = r.Model(a.Model.Name); err != nil {
+		return t, err
+	}
+	if t.Tools, err = r.ToolsOf(ctx, a, more...); err != nil {
+		return t, err
+	}
+
+	t.Policies, t.WaitTimeout = a.Policies, time.Duration(a.WaitTimeout)
+	t.Temperature, t.MaxTokens = a.Model.Temperature, a.Model.MaxTokens
+	return t, nil
 }
 
 // ownTools returns those of the tools that the run itself carries that match any of the names.

@@ -151,14 +151,10 @@ const formEvery = time.Second
 
 // answerOf returns the answer of a wait that was decided.
 func answerOf(row *record.Wait) (Answer, error) {
-	a := Answer{State: *row.State}
-	by := cmp.Or(row.DecidedBy, row.By)
-	for to, from := range map[*string]*string{&a.Decision: row.Decision, &a.Text: row.DecisionText, &a.By: by} {
-		if from != nil {
-			*to = *from
-		}
+	a := Answer{
+		State: *row.State, Decision: optional.Value(row.Decision), Text: optional.Value(row.DecisionText),
+		By: optional.Value(cmp.Or(row.DecidedBy, row.By)),
 	}
-
 	if row.FormInputs != nil {
 		if err := json.Unmarshal(row.FormInputs, &a.Inputs); err != nil {
 			return Answer{}, mismatch("the answer to a form cannot be read: %v", err)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -22,8 +21,8 @@ import (
 func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
 	var in input
 	var d definition
-	if err := errors.Join(json.Unmarshal(run.Input(), &in), json.Unmarshal(run.Definition(), &d)); err != nil {
-		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	if err := run.Read(&in, &d); err != nil {
+		return engine.Result{}, err
 	}
 
 	plannedIn, err := d.load(ctx, run, in)
@@ -33,7 +32,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 
 	g, err := graph.Read(d.Graph)
 	if err != nil {
-		return engine.Result{}, &engine.RunError{Kind: "planning", Message: err.Error()}
+		return engine.Result{}, engine.Fail("planning", "%v", err)
 	}
 
 	run.Title(g.Title)
@@ -48,7 +47,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	e.log(logStart, nil, record.ThoughtAction, "Starting execution of plan %s", plannedIn)
 	if e.providers, err = d.choose(g, input{}); err != nil {
 		e.log(logEnd, nil, record.ThoughtError, "ERROR: %s", err)
-		return engine.Result{}, &engine.RunError{Kind: "provider", Message: err.Error()}
+		return engine.Result{}, engine.Fail("provider", "%v", err)
 	}
 
 	for _, by := range e.providers {
@@ -77,7 +76,6 @@ func (d *definition) load(ctx context.Context, run *engine.Run, in input) (plann
 	return run.ID(), nil
 }
 
-// execution is the work on a graph.
 type execution struct {
 	run       *engine.Run
 	graph     *graph.Graph
@@ -91,7 +89,6 @@ type execution struct {
 	waiting   []error           // of nodes that wait for a human
 }
 
-// ending is how a node ended.
 type ending struct {
 	id, text string
 	err      error
@@ -187,19 +184,13 @@ func (e *execution) info(at int) engine.StepInfo {
 
 // node carries out a node. Several run at the same time. A panic, such as that of a model, fails the run.
 func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prompt string) (end ending) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.run.Log().Error("a node failed", "panic", p, "stack", string(debug.Stack()))
-			end.err = errors.New("a node panicked")
-		}
-	}()
-
+	defer e.run.Recover("a node failed", &end.err, errors.New("a node panicked"))
 	n := &e.graph.Nodes[at]
 	step, text, err := e.run.Do(ctx, at+1, info, func(step *engine.Step) (string, error) {
 		if agent := e.providers[at].agent; agent != nil {
-			return thinkact.On(ctx, e.run, step, *agent, prompt+othersAreData)
+			return thinkact.On(ctx, e.run, step, *agent, thinkact.Asked{Request: prompt + othersAreData})
 		}
-		return asks(ctx, e.run, step, info.Model)(0, nodeSystem(n), prompt)
+		return ask(ctx, step, 0, info.Model, nodeSystem(n), prompt)
 	})
 
 	switch {
@@ -234,8 +225,8 @@ func (e *execution) end() (engine.Result, error) {
 	}
 	status, err := "completed", error(nil)
 	if len(e.completed) < len(e.graph.Nodes) {
-		message := fmt.Sprintf("%d of %d nodes completed.", len(e.completed), len(e.graph.Nodes))
-		status, err = "failed", &engine.RunError{Kind: "node", Message: message}
+		status = "failed"
+		err = engine.Fail("node", "%d of %d nodes completed.", len(e.completed), len(e.graph.Nodes))
 	}
 
 	e.log(logEnd, nil, record.ThoughtConclusion, "Execution completed. Status: %s", status)

@@ -3,6 +3,7 @@ package dag
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/graph"
+	"github.com/actlog/actlog/record"
 )
 
 // When a node begins: with its wave, which begins when the one before has ended, or when its own dependencies
@@ -164,15 +166,16 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	}
 
 	d := definition{Models: engine.Models(parts), Graph: r.From}
-	if body, ok := parts.Definition(Executor{}.Kind(), ""); ok {
-		var pinned define.DagDefinition
-		if err := json.Unmarshal(body, &pinned); err != nil {
-			return p, fmt.Errorf("what graphs may use: %w", err)
-		}
-		d.Agents = pinned.Agents
+	pinned, err := engine.Find[define.DagDefinition](parts, Executor{}.Kind(), "")
+	if err != nil && !errors.Is(err, record.ErrNotFound) {
+		return p, err
 	}
+	d.Agents = pinned.Agents
 
-	slices.SortStableFunc(d.Models, func(a, b engine.ModelInfo) int { return rank(a) - rank(b) })
+	isDefault := func(m engine.ModelInfo) bool { return m.Name == define.DefaultModel }
+	if i := slices.IndexFunc(d.Models, isDefault); i > 0 {
+		d.Models = slices.Concat(d.Models[i:i+1], d.Models[:i], d.Models[i+1:])
+	}
 	if in.Prompt = parts.Redact(in.Prompt); in.PlanID != "" {
 		p, err = d.stored(in)
 	} else {
@@ -182,15 +185,11 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 		return p, err
 	}
 
-	p.Needs = slices.Compact(slices.Sorted(slices.Values(p.Needs)))
 	p.UUID = true
-	if p.Input, err = json.Marshal(in); err == nil {
-		p.Definition, err = json.Marshal(d)
-	}
+	err = p.Keep(in, d)
 	return p, err
 }
 
-// stored prepares a run of a stored graph.
 func (d definition) stored(in input) (p engine.Prepared, err error) {
 	if in.Prompt+in.Provider+in.Model != "" || in.Draft {
 		return p, engine.BadInput("input.plan_id", "takes no other field but scheduling: its graph is planned")
@@ -211,7 +210,6 @@ func (d definition) stored(in input) (p engine.Prepared, err error) {
 	return p, nil
 }
 
-// planned prepares a run that plans a graph.
 func (d definition) planned(in input) (p engine.Prepared, err error) {
 	if strings.TrimSpace(in.Prompt) == "" {
 		return p, engine.NoInput("input.prompt")
@@ -227,11 +225,4 @@ func (d definition) planned(in input) (p engine.Prepared, err error) {
 	p.Title, p.UserRequest = firstWords(in.Prompt), in.Prompt
 	p.ModelName, p.Needs = m.Name, []string{"model:" + m.Name}
 	return p, nil
-}
-
-func rank(m engine.ModelInfo) int {
-	if m.Name == "default" {
-		return 0
-	}
-	return 1
 }

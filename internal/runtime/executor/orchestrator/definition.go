@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,13 +56,9 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 		return p, err
 	}
 
-	body, ok := parts.Definition(x.Kind(), r.Name)
-	if !ok {
-		return p, &engine.UnknownError{Kind: x.Kind(), Name: r.Name, There: parts.Names(x.Kind())}
-	}
-	var d define.OrchestratorDefinition
-	if err := json.Unmarshal(body, &d); err != nil {
-		return p, fmt.Errorf("the definition of the orchestrator: %w", err)
+	d, err := engine.Find[define.OrchestratorDefinition](parts, x.Kind(), r.Name)
+	if err != nil {
+		return p, err
 	}
 	if err := in.complete(d); err != nil {
 		return p, err
@@ -71,14 +66,17 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 
 	d.MaxPlanSteps = *in.MaxPlanSteps
 	in.Request = parts.Redact(in.Request)
-	p.Input, _ = json.Marshal(in) // texts and numbers, like the others
-	p.Definition, _ = json.Marshal(d)
-	p.Metadata, _ = json.Marshal(map[string]string{"mode": in.Mode})
-
+	p.Metadata, _ = json.Marshal(map[string]string{"mode": in.Mode}) // texts
 	p.Name, p.ModelName = r.Name, d.Model.Model
 	p.UserRequest, p.Title = in.Request, engine.Title(in.Request)
-	p.Needs, p.Limits = needs(d), &engine.Limits{Seconds: *in.ExecutionTimeout}
-	return p, nil
+	p.Limits = &engine.Limits{Seconds: *in.ExecutionTimeout}
+
+	p.Needs = []string{"model:" + d.Model.Name}
+	for _, a := range d.Agents {
+		p.Needs = append(p.Needs, a.Needs()...)
+	}
+	err = p.Keep(in, d)
+	return p, err
 }
 
 // complete sets the defaults, and checks the values.
@@ -104,14 +102,4 @@ func (in *input) complete(d define.OrchestratorDefinition) error {
 		return engine.BadInput("input.executionTimeout", "must be more than 0 and at most 30 days, in seconds")
 	}
 	return nil
-}
-
-// needs returns what a worker must have: the models, and what each agent needs.
-func needs(d define.OrchestratorDefinition) []string {
-	all := []string{"model:" + d.Model.Name}
-	for _, a := range d.Agents {
-		all = append(all, a.Needs()...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

@@ -31,12 +31,11 @@ const (
 // Advance implements [engine.Executor].
 func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
 	w := &work{run: run}
-	if err := errors.Join(json.Unmarshal(run.Input(), &w.input),
-		json.Unmarshal(run.Definition(), &w.definition)); err != nil {
-		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	err := run.Read(&w.input, &w.definition)
+	if err != nil {
+		return engine.Result{}, err
 	}
 
-	var err error
 	w.own, err = run.Step(ctx, ownStep, engine.StepInfo{
 		Agent: define.PlannerType, Description: "Plans the request, and answers it", Request: w.input.Request,
 		Model: w.definition.Model.Model,
@@ -91,21 +90,9 @@ func (w *work) answer(ctx context.Context) (string, error) {
 
 // ask asks the model of the orchestrator in the next cycle.
 func (w *work) ask(ctx context.Context, t engine.Thinking) (string, error) {
-	own := w.definition.Model
-	var err error
-	if t.Model, err = w.run.Model(own.Name); err != nil {
-		return "", err
-	}
-	if t.MaxTokens = own.MaxTokens; t.Temperature == nil {
-		t.Temperature = own.Temperature
-	}
-
-	answer, err := w.own.Think(ctx, w.seq, t)
-	if err != nil {
-		return "", err
-	}
-	w.seq++
-	return t.Whole(answer)
+	text, err := w.own.Prompt(ctx, w.seq, w.definition.Model, t)
+	w.seq++ // an error ends the run, or it goes on from its beginning
+	return text, err
 }
 
 // accepted returns the plan that a human accepts. The error is a [*engine.RunError] with the state CANCELLED if

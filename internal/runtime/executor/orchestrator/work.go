@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/rounds"
@@ -73,24 +71,11 @@ func (w *work) missing(s step) int {
 	return 0
 }
 
-// toolsOf returns the tools of an agent.
-func (w *work) toolsOf(ctx context.Context, agent define.Definition) (*tool.Set, error) {
-	all, err := w.run.Tools(ctx, agent.Tools, agent.MCPServers)
-	if err != nil {
-		return nil, err
-	}
-	set, err := tool.NewSet(agent.Select(all)...)
-	if err != nil {
-		return nil, &engine.RunError{Kind: "configuration", Message: err.Error()}
-	}
-	return set, nil
-}
-
 // offered returns the names of the tools of each agent, for the planner.
 func (w *work) offered(ctx context.Context) (map[string][]string, error) {
 	names := map[string][]string{}
 	for _, agent := range w.definition.Agents {
-		set, err := w.toolsOf(ctx, agent)
+		set, err := w.run.ToolsOf(ctx, agent)
 		if err != nil {
 			return nil, err
 		}
@@ -101,29 +86,15 @@ func (w *work) offered(ctx context.Context) (map[string][]string, error) {
 
 // use lets an agent carry out a step in rounds, and returns its result.
 func (w *work) use(ctx context.Context, on *engine.Step, agent define.Definition, s step) (string, error) {
-	t, err := w.thinking(ctx, agent)
+	t, err := w.run.Thinking(ctx, agent)
 	if err != nil {
 		return "", err
 	}
 	base := messages(agentPrompt(agent), nil, model.User(task(w.input.Request, s, w.done)))
 
+	t.Artifacts, t.Approved = true, w.approved
 	t.Refuse = formAlone
 	return rounds.Work{Step: on, Rounds: agent.MaxSteps, Thinking: t, Base: base}.Carry(ctx, &rounds.Answering{})
-}
-
-// thinking returns what an agent asks its model each time, but for the messages.
-func (w *work) thinking(ctx context.Context, agent define.Definition) (t engine.Thinking, err error) {
-	if t.Model, err = w.run.Model(agent.Model.Name); err != nil {
-		return t, err
-	}
-	if t.Tools, err = w.toolsOf(ctx, agent); err != nil {
-		return t, err
-	}
-
-	t.Policies, t.WaitTimeout = agent.Policies, time.Duration(agent.WaitTimeout)
-	t.Artifacts, t.Approved = true, w.approved
-	t.Temperature, t.MaxTokens = agent.Model.Temperature, agent.Model.MaxTokens
-	return t, nil
 }
 
 // formAlone refuses a form beside other calls.

@@ -106,13 +106,9 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 		return p, err
 	}
 
-	body, ok := parts.Definition("role", t.Role)
-	if !ok {
-		return p, &engine.UnknownError{Kind: "role", Name: t.Role, There: parts.Names("role")}
-	}
-	var role define.Definition
-	if err := json.Unmarshal(body, &role); err != nil {
-		return p, fmt.Errorf("role %q: %w", t.Role, err)
+	role, err := engine.Find[define.Definition](parts, "role", t.Role)
+	if err != nil {
+		return p, err
 	}
 
 	required := needs(parts, role)
@@ -122,20 +118,12 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 	}
 
 	t.Task, t.Context = parts.Redact(t.Task), parts.Redact(t.Context)
-	if p.Input, err = json.Marshal(t); err != nil {
-		return p, err
-	}
-	if p.Definition, err = json.Marshal(definition{&role}); err != nil {
-		return p, err
-	}
-	if p.Metadata, err = json.Marshal(metadata{t.Role, t.EnableWrite, t.Constraints, false}); err != nil {
-		return p, err
-	}
-
 	p.Name, p.UserRequest = t.Role, t.Task
 	p.Title, p.ModelName = engine.Title(t.Task), role.Model.Model
 	p.Needs = required
-	return p, nil
+	p.Metadata, _ = json.Marshal(metadata{t.Role, t.EnableWrite, t.Constraints, false}) // texts, numbers and booleans
+	err = p.Keep(t, definition{&role})
+	return p, err
 }
 
 func (t *task) check() error {
@@ -161,9 +149,9 @@ func needs(parts engine.Parts, role define.Definition) []string {
 		all = append(all, "mcp:"+server)
 	}
 
-	for _, each := range parts.Provides() {
-		if name, ok := strings.CutPrefix(each, "tool:"); ok && allows(role, name) {
-			all = append(all, each)
+	for _, name := range engine.Provided(parts, "tool") {
+		if allows(role, name) {
+			all = append(all, "tool:"+name)
 		}
 	}
 	return all
@@ -183,7 +171,3 @@ const (
 	unsuccessful = "operations_failed" // all was done, but not all succeeded
 	invalidPlan  = "invalid_plan"      // the model did not answer with a plan
 )
-
-func unreadable(err error) error {
-	return &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
-}

@@ -4,7 +4,6 @@ package plan
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/actlog/actlog/internal/runtime/engine"
@@ -15,8 +14,8 @@ import (
 // Advance implements [engine.Executor].
 func (Executor) Advance(ctx context.Context, run *engine.Run) (result engine.Result, err error) {
 	var d definition
-	if err := json.Unmarshal(run.Definition(), &d); err != nil {
-		return result, unreadable(err)
+	if err := run.Read(nil, &d); err != nil {
+		return result, err
 	}
 	if d.Role == nil {
 		result.Summary, err = follow.Advance(ctx, run)
@@ -24,8 +23,8 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (result engine.Res
 	}
 
 	w := &work{run: run, role: *d.Role}
-	if err := json.Unmarshal(run.Input(), &w.task); err != nil {
-		return result, unreadable(err)
+	if err := run.Read(&w.task, nil); err != nil {
+		return result, err
 	}
 	result.Summary, err = w.perform(ctx)
 	return result, err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/record"
@@ -40,8 +39,8 @@ func (w *work) prepare(ctx context.Context) error {
 	w.acting = engine.Thinking{
 		Policies: w.role.Policies, WaitTimeout: time.Duration(w.role.WaitTimeout), Refuse: w.refuse, Artifacts: true,
 	}
-	if w.acting.Tools, err = tool.NewSet(tools...); err != nil {
-		return &engine.RunError{Kind: "configuration", Message: err.Error()}
+	if w.acting.Tools, err = engine.Set(tools...); err != nil {
+		return err
 	}
 	w.offered = describe(w.role, w.task.EnableWrite, tools)
 	return nil
@@ -70,18 +69,8 @@ func (w *work) think(kind record.ThoughtType, iteration int, content string, con
 
 // ask asks the model in a cycle.
 func (w *work) ask(ctx context.Context, seq int, system, user string) (string, error) {
-	m, err := w.run.Model(w.role.Model.Name)
-	if err != nil {
-		return "", err
-	}
-
-	t := engine.Thinking{Model: m, Messages: []model.Message{model.System(system), model.User(user)}}
-	t.Temperature, t.MaxTokens = w.role.Model.Temperature, w.role.Model.MaxTokens
-	answer, err := w.step.Think(ctx, int64(seq), t)
-	if err != nil {
-		return "", err
-	}
-	return t.Whole(answer)
+	t := engine.Thinking{Messages: []model.Message{model.System(system), model.User(user)}}
+	return w.step.Prompt(ctx, int64(seq), w.role.Model, t)
 }
 
 // operate makes an operation in the cycle of its iteration.
@@ -114,10 +103,7 @@ func (w *work) conclude(ctx context.Context, iteration int) (string, error) {
 	}
 
 	if w.truncated != "" {
-		m, err := json.Marshal(metadata{w.task.Role, w.task.EnableWrite, w.task.Constraints, true})
-		if err != nil {
-			return "", err
-		}
+		m, _ := json.Marshal(metadata{w.task.Role, w.task.EnableWrite, w.task.Constraints, true}) // as in prepareTask
 		w.run.Metadata(m)
 	}
 

@@ -59,15 +59,12 @@ func (a *Answering) mayAnswer(l *Loop) bool {
 	return a.called || l.Thinking.Tools == nil || len(l.Thinking.Tools.Names()) == 0
 }
 
-func calledNone() error {
-	return &engine.RunError{Kind: noTool, Message: "The agent called no tool that there is."}
-}
+func calledNone() error { return engine.Fail(noTool, "The agent called no tool that there is.") }
 
 // end returns the result of the step, or why it failed.
 func (a *Answering) end(text string) (string, error) {
 	if why, failed := strings.CutPrefix(text, failedPrefix); failed {
-		why = cmp.Or(strings.TrimSpace(why), "The agent could not do the step.")
-		return "", &engine.RunError{Kind: notDone, Message: why}
+		return "", engine.Fail(notDone, "%s", cmp.Or(strings.TrimSpace(why), "The agent could not do the step."))
 	}
 	if a.called && !a.succeeded {
 		return "", &engine.RunError{Kind: toolKind, Message: a.failure}

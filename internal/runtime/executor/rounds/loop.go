@@ -30,11 +30,9 @@ const OutOfRounds = "max_rounds"
 // UsedUp is why a step failed whose agent used its rounds without an answer.
 func UsedUp(rounds int) error {
 	if rounds == 1 {
-		return &engine.RunError{Kind: OutOfRounds,
-			Message: "The agent used its only round, and then gave no answer that fits."}
+		return engine.Fail(OutOfRounds, "The agent used its only round, and then gave no answer that fits.")
 	}
-	message := fmt.Sprintf("The agent used all of its %d rounds, and then gave no answer that fits.", rounds)
-	return &engine.RunError{Kind: OutOfRounds, Message: message}
+	return engine.Fail(OutOfRounds, "The agent used all of its %d rounds, and then gave no answer that fits.", rounds)
 }
 
 // Work is what an agent does in a step.
@@ -196,8 +194,8 @@ func (l *Loop) compact(ctx context.Context) error {
 
 // tooLong reports whether the conversation is too long for the model.
 func tooLong(err error) bool {
-	var failure *engine.RunError
-	return errors.As(err, &failure) && failure.Kind == string(model.KindContextLength)
+	failure, ok := errors.AsType[*engine.RunError](err)
+	return ok && failure.Kind == string(model.KindContextLength)
 }
 
 // length returns the characters of a conversation.

@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
-// input is what a run of an agent is given.
-type input struct {
+// Asked is what an agent is asked.
+type Asked struct {
 	Agent   string `json:"agent"`
 	Request string `json:"request"`
 	// History is what was said before the request, oldest first, of a client that keeps the conversation itself.
@@ -58,7 +58,7 @@ func (Executor) About() engine.About {
 
 // Prepare implements [engine.Executor].
 func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
-	var in input
+	var in Asked
 	if err := engine.ReadInput(r.Input, "an object with agent and request", &in); err != nil {
 		return p, err
 	}
@@ -75,28 +75,22 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 		return p, engine.NoInput("input.request")
 	}
 
-	body, ok := parts.Definition("agent", in.Agent)
-	if !ok {
-		return p, &engine.UnknownError{Kind: "agent", Name: in.Agent, There: parts.Names("agent")}
-	}
-	agent, err := decode(body)
+	agent, err := engine.Find[define.Definition](parts, "agent", in.Agent)
 	if err != nil {
-		return p, fmt.Errorf("agent %q: %w", in.Agent, err)
+		return p, err
 	}
 
 	in.Request = parts.Redact(in.Request)
 	if err := clean(in.History, parts.Redact); err != nil {
 		return p, err
 	}
-	if p.Input, err = json.Marshal(in); err != nil {
-		return p, err
-	}
 
-	p.Name, p.Definition = in.Agent, body
-	p.UserRequest, p.Title = in.Request, engine.Title(in.Request)
+	p.Name, p.UserRequest = in.Agent, in.Request
+	p.Title = engine.Title(in.Request)
 	p.ModelName, p.Needs = agent.Model.Model, agent.Needs()
 	p.Limits = new(engine.Limits(agent.Limits))
-	return p, nil
+	err = p.Keep(in, agent)
+	return p, err
 }
 
 // clean checks a history, and redacts its texts.
@@ -123,29 +117,9 @@ func clean(history []historyMessage, redact func(string) string) error {
 	return nil
 }
 
-func decode(body json.RawMessage) (d define.Definition, err error) {
-	err = json.Unmarshal(body, &d)
-	return d, err
-}
-
-// read returns what a run does.
-func read(run *engine.Run) (d define.Definition, in input, err error) {
-	if d, err = decode(run.Definition()); err == nil {
-		err = json.Unmarshal(run.Input(), &in)
-	}
-	if err != nil {
-		return d, in, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
-	}
-	return d, in, nil
-}
-
 // Tool implements [engine.Callable].
 func (Executor) Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
-	body, ok := parts.Definition("agent", name)
-	if !ok {
-		return "", nil, false
-	}
-	agent, err := decode(body)
+	agent, err := engine.Find[define.Definition](parts, "agent", name)
 	if err != nil {
 		return "", nil, false
 	}
@@ -166,5 +140,5 @@ func (Executor) Call(name string, arguments json.RawMessage) (json.RawMessage, e
 	if err := tool.Decode(arguments, &in); err != nil {
 		return nil, fmt.Errorf("request: required, a text: %w", err)
 	}
-	return json.Marshal(input{Agent: name, Request: in.Request})
+	return json.Marshal(Asked{Agent: name, Request: in.Request})
 }

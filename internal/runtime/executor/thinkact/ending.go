@@ -20,8 +20,7 @@ type terminating struct {
 // Silent implements [rounds.Ending].
 func (terminating) Silent(_ *rounds.Loop, _ string, n int) (result string, done bool, tell string, err error) {
 	if n == rounds.MaxSilent {
-		return "", false, "",
-			&engine.RunError{Kind: "no_tool_call", Message: "The agent answered three times without calling a tool."}
+		return "", false, "", engine.Fail("no_tool_call", "The agent answered three times without calling a tool.")
 	}
 	return "", false, callATool, nil
 }

@@ -23,16 +23,15 @@ func newTerminate(schema json.RawMessage) (tool.Tool, error) {
 		"type": "object", "properties": map[string]json.RawMessage{"message": answer}, "required": []string{"message"},
 		"additionalProperties": false,
 	})
-	if err != nil {
-		return nil, &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
+	var t tool.Tool
+	if err == nil {
+		t, err = tool.SchemaFunc(terminateTool, "Ends your work. The message is your answer to the request.", arguments,
+			func(_ context.Context, call tool.Call) (tool.Result, error) {
+				return tool.Result{Text: message(call.Arguments)}, nil
+			}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))
 	}
-
-	t, err := tool.SchemaFunc(terminateTool, "Ends your work. The message is your answer to the request.", arguments,
-		func(_ context.Context, call tool.Call) (tool.Result, error) {
-			return tool.Result{Text: message(call.Arguments)}, nil
-		}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))
 	if err != nil {
-		return nil, &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
+		return nil, engine.Fail("configuration", "The response schema is not valid: %v", err)
 	}
 	return t, nil
 }

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/rounds"
@@ -24,23 +22,19 @@ const defaultMaxSteps = 30
 
 // Advance implements [engine.Executor].
 func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
-	agent, in, err := read(run)
-	if err != nil {
+	var agent define.Definition
+	var in Asked
+	if err := run.Read(&in, &agent); err != nil {
 		return engine.Result{}, err
 	}
-	summary, err := work(ctx, run, 0, run.Name(), agent, in)
+	summary, err := Work(ctx, run, 0, run.Name(), agent, in)
 	return engine.Result{Summary: summary}, err
 }
 
 // Work lets an agent do a step of a run, to its end, and returns its answer.
 func Work(
-	ctx context.Context, run *engine.Run, index int, name string, agent define.Definition, request string,
+	ctx context.Context, run *engine.Run, index int, name string, agent define.Definition, in Asked,
 ) (string, error) {
-	return work(ctx, run, index, name, agent, input{Request: request})
-}
-
-func work(ctx context.Context, run *engine.Run, index int, name string, agent define.Definition, in input) (string,
-	error) {
 	step, err := run.Step(ctx, index, engine.StepInfo{
 		Agent: name, Description: agent.Description, Request: in.Request, Model: agent.Model.Model, MaxSteps: Rounds(agent),
 	})
@@ -51,7 +45,7 @@ func work(ctx context.Context, run *engine.Run, index int, name string, agent de
 		return summary, err
 	}
 
-	summary, err := on(ctx, run, step, agent, in)
+	summary, err := On(ctx, run, step, agent, in)
 	failure, failed := errors.AsType[*engine.RunError](err)
 	if err != nil && !failed {
 		return "", err
@@ -68,12 +62,7 @@ func Rounds(agent define.Definition) int { return cmp.Or(agent.MaxSteps, default
 
 // On lets an agent do a step that has begun, and returns its answer. The caller ends the step. The error is a
 // [*engine.RunError] if the agent failed, of the kind [rounds.OutOfRounds] if it used all of its rounds.
-func On(ctx context.Context, run *engine.Run, step *engine.Step, agent define.Definition, request string) (string,
-	error) {
-	return on(ctx, run, step, agent, input{Request: request})
-}
-
-func on(ctx context.Context, run *engine.Run, step *engine.Step, agent define.Definition, in input) (string, error) {
+func On(ctx context.Context, run *engine.Run, step *engine.Step, agent define.Definition, in Asked) (string, error) {
 	base, err := opening(ctx, run, agent, in)
 	if err != nil {
 		return "", err
@@ -88,7 +77,7 @@ func on(ctx context.Context, run *engine.Run, step *engine.Step, agent define.De
 }
 
 // opening returns the messages that an agent begins with.
-func opening(ctx context.Context, run *engine.Run, agent define.Definition, in input) ([]model.Message, error) {
+func opening(ctx context.Context, run *engine.Run, agent define.Definition, in Asked) ([]model.Message, error) {
 	talk := []model.Message{model.System(systemPrompt(agent))}
 	if agent.IncludeHistory {
 		history, err := run.History(ctx, run.ConversationID(), historyMessages)
@@ -106,27 +95,18 @@ func opening(ctx context.Context, run *engine.Run, agent define.Definition, in i
 
 // thinkingOf returns what an agent asks its model each time, but for the messages.
 func thinkingOf(ctx context.Context, run *engine.Run, agent define.Definition) (t engine.Thinking, err error) {
-	if t.Model, err = run.Model(agent.Model.Name); err != nil {
-		return t, err
-	}
-
-	isTerminate := func(name string) bool { return name == terminateTool } // every agent has it
-	all, err := run.Tools(ctx, slices.DeleteFunc(slices.Clone(agent.Tools), isTerminate), agent.MCPServers)
-	if err != nil {
-		return t, err
-	}
-
 	terminate, err := newTerminate(agent.ResponseSchema)
 	if err != nil {
 		return t, err
 	}
-	if t.Tools, err = tool.NewSet(append(agent.Select(all), terminate)...); err != nil {
-		return t, &engine.RunError{Kind: "configuration", Message: err.Error()}
+
+	isTerminate := func(name string) bool { return name == terminateTool } // every agent has it
+	agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), isTerminate)
+	if t, err = run.Thinking(ctx, agent, terminate); err != nil {
+		return t, err
 	}
 
-	t.Policies, t.Refuse = agent.Policies, refuseTogether
-	t.WaitTimeout = time.Duration(agent.WaitTimeout)
-	t.Temperature, t.MaxTokens = agent.Model.Temperature, agent.Model.MaxTokens
+	t.Refuse = refuseTogether
 	if agent.ResponseSchema == nil { // else the answer is no text
 		t.AnswerTool = terminateTool
 	}

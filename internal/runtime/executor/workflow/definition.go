@@ -67,7 +67,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 		return p, err
 	}
 
-	d := define.Pinned{Type: define.AgentStep, Servers: provided(parts, "mcp:")}
+	d := define.Pinned{Type: define.AgentStep, Servers: engine.Provided(parts, "mcp")}
 	session := agentSession
 	if p.Name = in.Agent; in.Agent == "" {
 		p.Name, session = in.Workflow, workflowSession
@@ -103,9 +103,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	p.UserRequest = parts.Redact(p.UserRequest)
 	p.Title, p.Needs = engine.Title(titleOf(p.Name, p.UserRequest)), d.Needs()
 
-	if p.Input, err = json.Marshal(in); err == nil {
-		p.Definition, err = json.Marshal(d)
-	}
+	err = p.Keep(in, d)
 	return p, err
 }
 
@@ -163,16 +161,6 @@ func typeOf(in workflow.Input, there func(define.StepType) bool) (define.StepTyp
 	}
 	return "", engine.BadInput("input.workflow",
 		fmt.Sprintf("%q found in multiple types (%s)", in.Workflow, strings.Join(types, ", ")))
-}
-
-// provided returns the names of a kind that there are.
-func provided(parts engine.Parts, kind string) (names []string) {
-	for _, each := range parts.Provides() {
-		if name, ok := strings.CutPrefix(each, kind); ok {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // textOf returns JSON as an agent reads it: a text as it is.

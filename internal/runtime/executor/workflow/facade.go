@@ -207,19 +207,12 @@ func (p *place) call(ctx context.Context, index int, call model.ToolCall) (tool.
 		return tool.Result{}, err
 	}
 
-	all, err := p.run.Tools(ctx, p.flow.Tools, p.flow.MCPServers)
-	if err != nil {
+	uses := define.Definition{Tools: p.flow.Tools, MCPServers: p.flow.MCPServers, EnableWrite: true}
+	t := engine.Thinking{Policies: p.flow.Policies}
+	if t.Tools, err = p.run.ToolsOf(ctx, uses); err != nil {
 		return tool.Result{}, err
 	}
-	uses := define.Definition{Tools: p.flow.Tools, EnableWrite: true}
-	set, err := tool.NewSet(uses.Select(all)...)
-	if err != nil {
-		return tool.Result{}, &engine.RunError{Kind: "configuration", Message: err.Error()}
-	}
-
-	t := engine.Thinking{Tools: set, Policies: p.flow.Policies}
-	calls := []model.ToolCall{call}
-	results, err := step.Act(ctx, 0, calls, t)
+	results, err := step.Act(ctx, 0, []model.ToolCall{call}, t)
 	if err != nil {
 		return tool.Result{}, err
 	}

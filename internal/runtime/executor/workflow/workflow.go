@@ -20,8 +20,8 @@ import (
 func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
 	var def define.Pinned
 	var in workflow.Input
-	if err := errors.Join(json.Unmarshal(run.Definition(), &def), json.Unmarshal(run.Input(), &in)); err != nil {
-		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	if err := run.Read(&in, &def); err != nil {
+		return engine.Result{}, err
 	}
 
 	c := &carrier{run: run, def: def, functions: x.Functions}

@@ -19,13 +19,12 @@ import (
 
 // Prepare prepares a run of the template that a request names. Its input is the values of the placeholders.
 func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
-	body, ok := parts.Definition("plan", r.Name)
-	if !ok {
-		return p, &engine.UnknownError{Kind: "plan template", Name: r.Name, There: parts.Names("plan")}
+	d, err := engine.Find[define.PlanDefinition](parts, "plan", r.Name)
+	if unknown, ok := errors.AsType[*engine.UnknownError](err); ok {
+		unknown.Kind = "plan template"
 	}
-	var d define.PlanDefinition
-	if err := json.Unmarshal(body, &d); err != nil {
-		return p, fmt.Errorf("plan template %q: %w", r.Name, err)
+	if err != nil {
+		return p, err
 	}
 
 	values := map[string]string{}
@@ -45,22 +44,14 @@ func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error
 		values[name] = parts.Redact(values[name])
 	}
 
-	if p.Input, err = json.Marshal(values); err != nil {
-		return p, err
-	}
-	if p.Definition, err = json.Marshal(d); err != nil {
-		return p, err
-	}
-
 	for _, s := range d.Steps {
 		p.Needs = append(p.Needs, s.Agent.Needs()...)
 	}
-	slices.Sort(p.Needs)
-	p.Needs = slices.Compact(p.Needs)
 	filled := template.Fill(d.Title, "<<planId>>", values)
 	p.Name = r.Name
 	p.UserRequest, p.Title = filled, engine.Title(filled)
-	return p, nil
+	err = p.Keep(values, d)
+	return p, err
 }
 
 // Startables returns the templates, each of which asks for a text for each placeholder.
@@ -94,9 +85,8 @@ func (Tools) Call(_ string, arguments json.RawMessage) (json.RawMessage, error) 
 // Tool implements [engine.Callable]. It returns the description of a template as a tool, and the schema of its
 // placeholders.
 func (Tools) Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
-	body, ok := parts.Definition("plan", name)
-	var d define.PlanDefinition
-	if !ok || json.Unmarshal(body, &d) != nil {
+	d, err := engine.Find[define.PlanDefinition](parts, "plan", name)
+	if err != nil {
 		return "", nil, false
 	}
 	if description = d.Description; description == "" {
@@ -108,7 +98,7 @@ func (Tools) Tool(parts engine.Parts, name string) (description string, schema j
 		properties[each] = map[string]string{"type": "string"}
 	}
 	required := append([]string{}, d.Placeholders...)
-	schema, err := json.Marshal(map[string]any{
+	schema, err = json.Marshal(map[string]any{
 		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
 	})
 	return description, schema, err == nil
@@ -119,14 +109,15 @@ func (Tools) Tool(parts engine.Parts, name string) (description string, schema j
 func Advance(ctx context.Context, run *engine.Run) (answer string, err error) {
 	var of define.PlanDefinition
 	var values map[string]string
-	if err := errors.Join(json.Unmarshal(run.Definition(), &of), json.Unmarshal(run.Input(), &values)); err != nil {
-		return "", &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	if err := run.Read(&values, &of); err != nil {
+		return "", err
 	}
 
 	var before []answered
 	for i, s := range of.Steps {
 		request := template.Fill(s.Request, run.ID(), values)
-		if answer, err = thinkact.Work(ctx, run, i, s.Agent.Agent, s.Agent, stepPrompt(request, before)); err != nil {
+		asked := thinkact.Asked{Request: stepPrompt(request, before)}
+		if answer, err = thinkact.Work(ctx, run, i, s.Agent.Agent, s.Agent, asked); err != nil {
 			return "", err
 		}
 		before = append(before, answered{s.Agent.Agent, request, answer})

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
@@ -204,23 +203,10 @@ func turnError(turn int, err error) error {
 }
 
 // thinking returns what the agent asks its model in a turn, with the tools that it has then.
-func (t *conversation) thinking(ctx context.Context) (th engine.Thinking, err error) {
-	a := t.agent
-	if th.Model, err = t.run.Model(a.Model.Name); err != nil {
-		return th, err
-	}
-	all, err := t.run.Tools(ctx, a.Tools, a.MCPServers)
-	if err != nil {
-		return th, err
-	}
-	if th.Tools, err = tool.NewSet(a.Select(all)...); err != nil {
-		return th, &engine.RunError{Kind: "configuration", Message: err.Error()}
-	}
-
-	th.Policies, th.Refuse = a.Policies, t.refuse
-	th.WaitTimeout = time.Duration(a.WaitTimeout)
-	th.Temperature, th.ResponseSchema = a.Model.Temperature, a.ResponseSchema
-	return th, nil
+func (t *conversation) thinking(ctx context.Context) (engine.Thinking, error) {
+	th, err := t.run.Thinking(ctx, t.agent)
+	th.Refuse, th.ResponseSchema = t.refuse, t.agent.ResponseSchema
+	return th, err
 }
 
 // refuse refuses calls whose arguments are bad, and tools of servers that the agent may not use.
