@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
@@ -91,7 +92,7 @@ func (s *Store) control(
 		}
 		return queries.ControlAdd(ctx, tx, db.ControlAddParams{
 			RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action),
-			RequestedBy: orNil(by.Name), ClaimedBy: orNil(by.Claim),
+			RequestedBy: optional.Pointer(by.Name), ClaimedBy: optional.Pointer(by.Claim),
 		})
 	})
 	if err != nil {
@@ -125,7 +126,7 @@ var ErrSelfApproval = errors.New(
 // allows returns [ErrSelfApproval] if a decision about the wait is not for who makes it. Anybody may reject, and fill
 // in a form.
 func (w OpenWait) allows(decided *record.Wait) error {
-	by := orEmpty(decided.DecidedBy)
+	by := optional.Value(decided.DecidedBy)
 	apart := by != "" && w.Starter != "" && by != w.Starter
 
 	approves := decided.State == nil || *decided.State != record.Rejected && *decided.State != record.Submitted
@@ -158,8 +159,8 @@ func (s *Store) Decide(
 		}
 
 		open := OpenWait{
-			RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID),
-			ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject,
+			RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: optional.Value(w.StepID),
+			ToolCallID: optional.Value(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject,
 			Starter: w.Starter, NotStarter: w.NotStarter,
 		}
 		if w.Type != nil {

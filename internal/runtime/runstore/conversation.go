@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/record"
 )
@@ -80,10 +81,10 @@ type PlacedMessage struct {
 
 // Say adds messages of the run to a conversation. The messages of a run are numbered: one that is there
 // is not added again.
-func Say(c Conversation, first int, all ...ConversationMessage) RunOp {
-	roles, texts := make([]string, len(all)), make([]string, len(all))
-	messages := make([]string, len(all))
-	for i, each := range all {
+func Say(c Conversation, first int, said ...ConversationMessage) RunOp {
+	roles, texts := make([]string, len(said)), make([]string, len(said))
+	messages := make([]string, len(said))
+	for i, each := range said {
 		roles[i], messages[i] = each.Role, string(each.Message)
 		texts[i] = strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD")
 	}
@@ -94,8 +95,8 @@ func Say(c Conversation, first int, all ...ConversationMessage) RunOp {
 			given = nil
 		}
 
-		q.Queue(db.ConversationAdd, key, given, c.Starter, cmp.Or(c.Project, DefaultProject), orNil(c.UserID),
-			orNil(c.AgentName), orNil(c.WorkflowName), orNil(c.BaseID))
+		q.Queue(db.ConversationAdd, key, given, c.Starter, cmp.Or(c.Project, DefaultProject), optional.Pointer(c.UserID),
+			optional.Pointer(c.AgentName), optional.Pointer(c.WorkflowName), optional.Pointer(c.BaseID))
 		q.Queue(db.ConversationSay, key, l.PlanID, first, roles, texts, messages)
 	}}
 }
@@ -104,30 +105,24 @@ func Say(c Conversation, first int, all ...ConversationMessage) RunOp {
 func (s *Store) History(
 	ctx context.Context, c Conversation, rootPlanID, planID string, messages int,
 ) ([]ConversationMessage, error) {
-	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.ConversationHistoryRow, error) {
-		return queries.ConversationHistory(ctx, s.Reader.DB(), db.ConversationHistoryParams{
-			ConversationID: c.key(), RootPlanID: rootPlanID, PlanID: planID, Messages: int32(messages),
-		})
+	rows, err := read(ctx, s.Reader.DB(), queries.ConversationHistory, db.ConversationHistoryParams{
+		ConversationID: c.key(), RootPlanID: rootPlanID, PlanID: planID, Messages: int32(messages),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read conversation %s: %w", c.ID, err)
 	}
 
-	all := make([]ConversationMessage, len(rows))
-	for i, r := range rows {
-		all[i] = ConversationMessage{Role: r.Role, Text: r.Content, Message: r.Message}
-	}
-	slices.Reverse(all)
-	return all, nil
+	slices.Reverse(rows)
+	return all(rows, func(r db.ConversationHistoryRow) ConversationMessage {
+		return ConversationMessage{Role: r.Role, Text: r.Content, Message: r.Message}
+	}), nil
 }
 
 // Session returns the session of an id. If several starters have one, it is that of asker, else the last used one. The
 // error wraps [record.ErrNotFound] if there is none.
 func (s *Store) Session(ctx context.Context, id string, f SessionFilter, asker string) (*Session, error) {
-	row, err := pg.Read(ctx, s.Reader.DB(), func() (db.SessionOneRow, error) {
-		return queries.SessionOne(ctx, s.Reader.DB(), db.SessionOneParams{
-			ConversationID: id, Starter: f.Starter, Project: orNil(f.Project), Asker: asker,
-		})
+	row, err := read(ctx, s.Reader.DB(), queries.SessionOne, db.SessionOneParams{
+		ConversationID: id, Starter: f.Starter, Project: optional.Pointer(f.Project), Asker: asker,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read session %s: %w", id, err)
@@ -137,20 +132,16 @@ func (s *Store) Session(ctx context.Context, id string, f SessionFilter, asker s
 
 // Messages returns a page of the messages of a session, by its key, oldest first.
 func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]PlacedMessage, error) {
-	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.ConversationMessagesRow, error) {
-		return queries.ConversationMessages(ctx, s.Reader.DB(), db.ConversationMessagesParams{
-			ConversationID: key, Messages: int32(limit), Skipped: int32(offset),
-		})
+	rows, err := read(ctx, s.Reader.DB(), queries.ConversationMessages, db.ConversationMessagesParams{
+		ConversationID: key, Messages: int32(limit), Skipped: int32(offset),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read session %s: %w", key, err)
 	}
 
-	all := make([]PlacedMessage, len(rows))
-	for i, r := range rows {
-		all[i] = PlacedMessage{ConversationMessage{Role: r.Role, Text: r.Content, Message: r.Message}, r.PlanID, r.CreatedAt}
-	}
-	return all, nil
+	return all(rows, func(r db.ConversationMessagesRow) PlacedMessage {
+		return PlacedMessage{ConversationMessage{Role: r.Role, Text: r.Content, Message: r.Message}, r.PlanID, r.CreatedAt}
+	}), nil
 }
 
 // Sessions returns a page of the sessions of agents and workflows, the last used first, and how many there are on all
@@ -158,38 +149,28 @@ func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]
 func (s *Store) Sessions(
 	ctx context.Context, f SessionFilter, limit, offset int,
 ) (page []Session, total int64, err error) {
-	agent, workflow := orNil(f.Agent), orNil(f.Workflow)
-	project := orNil(f.Project)
-	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.SessionListRow, error) {
-		return queries.SessionList(ctx, s.Reader.DB(), db.SessionListParams{
-			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
-			Page: int32(limit), Skipped: int32(offset),
-		})
+	agent, workflow := optional.Pointer(f.Agent), optional.Pointer(f.Workflow)
+	project := optional.Pointer(f.Project)
+	rows, err := read(ctx, s.Reader.DB(), queries.SessionList, db.SessionListParams{
+		Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
+		Page: int32(limit), Skipped: int32(offset),
 	})
-
 	if err == nil {
-		total, err = pg.Read(ctx, s.Reader.DB(), func() (int64, error) {
-			return queries.SessionCount(ctx, s.Reader.DB(), db.SessionCountParams{
-				Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
-			})
+		total, err = read(ctx, s.Reader.DB(), queries.SessionCount, db.SessionCountParams{
+			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
 		})
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("list sessions: %w", err)
 	}
-
-	page = make([]Session, len(rows))
-	for i, row := range rows {
-		page[i] = sessionOf(row)
-	}
-	return page, total, nil
+	return all(rows, sessionOf), total, nil
 }
 
 func sessionOf(r db.SessionListRow) Session {
 	return Session{
 		Conversation: Conversation{
-			ID: r.ConversationID, Starter: r.Starter, Project: r.Project, UserID: orEmpty(r.UserID),
-			AgentName: orEmpty(r.AgentName), WorkflowName: orEmpty(r.WorkflowName), BaseID: orEmpty(r.BaseID),
+			ID: r.ConversationID, Starter: r.Starter, Project: r.Project, UserID: optional.Value(r.UserID),
+			AgentName: optional.Value(r.AgentName), WorkflowName: optional.Value(r.WorkflowName), BaseID: optional.Value(r.BaseID),
 		},
 		Key: r.Key, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Messages: r.Messages,
 	}

@@ -44,29 +44,24 @@ type DefinitionVersion struct {
 // Definitions returns a version of each of some definitions that there are, by id: the one that has one of the hashes,
 // else the newest.
 func (s *Store) Definitions(ctx context.Context, ids, hashes []string) (map[string]DefinitionVersion, error) {
-	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.DefinitionNewestRow, error) {
-		return queries.DefinitionNewest(ctx, s.Reader.DB(),
-			db.DefinitionNewestParams{Ids: append([]string{}, ids...), Hashes: append([]string{}, hashes...)})
-	})
+	rows, err := read(ctx, s.Reader.DB(), queries.DefinitionNewest,
+		db.DefinitionNewestParams{Ids: append([]string{}, ids...), Hashes: append([]string{}, hashes...)})
 	if err != nil {
 		return nil, fmt.Errorf("read definitions: %w", err)
 	}
 
-	all := map[string]DefinitionVersion{}
+	found := map[string]DefinitionVersion{}
 	for _, row := range rows {
-		all[row.DefinitionID] = DefinitionVersion{Pinned{ID: row.DefinitionID, Version: int(row.Version)}, row.Sha256,
-			row.Body}
+		pinned := Pinned{ID: row.DefinitionID, Version: int(row.Version)}
+		found[row.DefinitionID] = DefinitionVersion{pinned, row.Sha256, row.Body}
 	}
-	return all, nil
+	return found, nil
 }
 
 // Definition returns the body of a version of a definition.
 func (s *Store) Definition(ctx context.Context, p Pinned) (json.RawMessage, error) {
-	body, err := pg.Read(ctx, s.Reader.DB(), func() ([]byte, error) {
-		return queries.DefinitionBody(ctx, s.Reader.DB(), db.DefinitionBodyParams{
-			DefinitionID: p.ID, Version: int32(p.Version),
-		})
-	})
+	body, err := read(ctx, s.Reader.DB(), queries.DefinitionBody,
+		db.DefinitionBodyParams{DefinitionID: p.ID, Version: int32(p.Version)})
 	if err != nil {
 		return nil, fmt.Errorf("read definition %s, version %d: %w", p.ID, p.Version, err)
 	}

@@ -44,7 +44,7 @@ func (s *Store) stopTree(ctx context.Context, rootPlanID string) error {
 // cancelTree asks the runs of a tree to stop, also those that began since it was last called, and returns how many
 // have not ended.
 func (s *Store) cancelTree(ctx context.Context, rootPlanID string) (runs db.RunHeldRow, err error) {
-	runs, err = pg.Read(ctx, s.DB(), func() (db.RunHeldRow, error) { return queries.RunHeld(ctx, s.DB(), rootPlanID) })
+	runs, err = read(ctx, s.DB(), queries.RunHeld, rootPlanID)
 	if err != nil || runs.Open == 0 {
 		return runs, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/fieldsql"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
@@ -180,7 +181,6 @@ func sums() (columns []fieldsql.Column) {
 	return append(columns, fieldsql.Column{Name: "cost_usd", Type: "double precision", SQL: "sum(s.cost_usd)"})
 }
 
-// runColumns are what a statement says of a run beside its plan.
 type runColumns struct {
 	RunExecutor string
 	RunName     *string
@@ -280,7 +280,7 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 	}
 
 	args := []any{
-		before.CreatedAt, before.PlanID, orNil(f.Executor), orNil(f.Name), orNil(string(f.State)), f.State.Terminal(),
+		before.CreatedAt, before.PlanID, optional.Pointer(f.Executor), optional.Pointer(f.Name), optional.Pointer(string(f.State)), f.State.Terminal(),
 		int32(f.Limit),
 	}
 
@@ -312,9 +312,7 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 // id. The error is [record.ErrNotFound] if there is none, and [ErrDecided] if the run that waited has
 // ended.
 func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key, error) {
-	row, err := pg.Read(ctx, r.DB(), func() (db.RunWaitRow, error) {
-		return queries.RunWait(ctx, r.DB(), db.RunWaitParams{PlanID: planID, WaitID: waitID})
-	})
+	row, err := read(ctx, r.DB(), queries.RunWait, db.RunWaitParams{PlanID: planID, WaitID: waitID})
 	if err != nil {
 		return record.Key{}, fmt.Errorf("find wait %s of run %s: %w", waitID, planID, err)
 	}
@@ -328,9 +326,7 @@ func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key
 // RunStands returns what a run should do, unless it has ended: then the error is [ErrEnded]. It is [record.ErrNotFound]
 // if the plan is not that of a run of the runtime. An empty root means any, else another tree has no such run.
 func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desired, error) {
-	row, err := pg.Read(ctx, r.DB(), func() (db.RunStandsRow, error) {
-		return queries.RunStands(ctx, r.DB(), planID)
-	})
+	row, err := read(ctx, r.DB(), queries.RunStands, planID)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("read what run %s is to do: %w", planID, err)
@@ -344,7 +340,7 @@ func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desi
 
 // RunHadForm reports whether a run, or a run below it, ever showed a form.
 func (r *Reader) RunHadForm(ctx context.Context, planID string) (bool, error) {
-	had, err := pg.Read(ctx, r.DB(), func() (bool, error) { return queries.RunHadForm(ctx, r.DB(), planID) })
+	had, err := read(ctx, r.DB(), queries.RunHadForm, planID)
 	if err != nil {
 		return false, fmt.Errorf("look for forms of run %s: %w", planID, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
@@ -111,7 +112,7 @@ func Asked(to *Desired) RunOp { return RunOp{asked: to, queue: func(*pgx.Batch, 
 // the run was claimed, the run is due at once.
 func Park(until time.Time) RunOp {
 	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) {
-		q.Queue(db.RunPark, timeOrNil(until), l.RootPlanID, l.PlanID)
+		q.Queue(db.RunPark, optional.Pointer(until), l.RootPlanID, l.PlanID)
 	}}
 }
 
@@ -188,11 +189,7 @@ func Applied() RunOp {
 }
 
 func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
-	parent := r.Parent
-	if parent == nil {
-		parent = &ParentCall{}
-	}
-
+	parent := optional.Value(r.Parent)
 	var seq *int64
 	if r.Parent != nil {
 		seq = &parent.Seq
@@ -202,17 +199,10 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 		version = &r.Definition.Version
 	}
 
-	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs,
-		[]byte(r.Input), []byte(r.Limits), r.Depth, orNil(parent.PlanID), orNil(parent.StepID), seq,
-		orNil(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), orNil(r.IdempotencyKey),
-		orNil(r.RequestSHA256), r.Held)
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
+	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, optional.Pointer(r.Name), optional.Pointer(r.Definition.ID), version, r.Needs,
+		[]byte(r.Input), []byte(r.Limits), r.Depth, optional.Pointer(parent.PlanID), optional.Pointer(parent.StepID), seq,
+		optional.Pointer(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), optional.Pointer(r.IdempotencyKey),
+		optional.Pointer(r.RequestSHA256), r.Held)
 }
 
 // StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the
@@ -273,10 +263,8 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 		return nil
 	}
 
-	row, err := pg.Read(ctx, s.Reader.DB(), func() (db.RunByKeyRow, error) {
-		return queries.RunByKey(ctx, s.Reader.DB(), db.RunByKeyParams{
-			IdempotencyKey: r.IdempotencyKey, Starter: r.Starter, Project: cmp.Or(r.Project, DefaultProject),
-		})
+	row, err := read(ctx, s.Reader.DB(), queries.RunByKey, db.RunByKeyParams{
+		IdempotencyKey: r.IdempotencyKey, Starter: r.Starter, Project: cmp.Or(r.Project, DefaultProject),
 	})
 	if errors.Is(err, record.ErrNotFound) {
 		return nil
@@ -302,11 +290,8 @@ func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, 
 		return fmt.Errorf("write run %s: %w", l.PlanID, err)
 	}
 
-	for _, op := range ops {
-		if op.rings {
-			s.bell.RingNow()
-			break
-		}
+	if slices.ContainsFunc(ops, func(op RunOp) bool { return op.rings }) {
+		s.bell.RingNow()
 	}
 	return nil
 }
@@ -396,17 +381,16 @@ func (s *Store) live(ctx context.Context, tx *store.Tx, l Lease) ([]Live, error)
 		return nil, err
 	}
 
-	live := make([]Live, len(rows))
-	for i, r := range rows {
-		live[i] = Live{
+	return all(rows, func(r db.RunLiveRow) Live {
+		live := Live{
 			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID,
 			State: record.State(r.State), Thinks: r.Thinks, Starts: r.Starts,
 		}
 		if r.Attempt != nil {
-			live[i].Attempt = new(int64(*r.Attempt))
+			live.Attempt = new(int64(*r.Attempt))
 		}
-	}
-	return live, nil
+		return live
+	}), nil
 }
 
 // Claimed is a run that a worker holds from now on.
@@ -435,11 +419,10 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
 	}
 
-	claimed := make([]Claimed, len(rows))
-	for i, r := range rows {
+	return all(rows, func(r db.RunClaimRow) Claimed {
 		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: c.WorkerID, Epoch: r.Epoch}}
 		c.Run = Run{
-			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input,
+			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: optional.Value(r.Name), Input: r.Input,
 			Limits: r.Limits, Depth: int(r.Depth), Owner: r.Owner, Starter: r.Starter, Project: r.Project,
 			Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
 		}
@@ -449,15 +432,12 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 		}
 		if r.ParentPlanID != nil {
 			c.Parent = &ParentCall{
-				PlanID: *r.ParentPlanID, StepID: orEmpty(r.ParentStepID), ToolCallID: orEmpty(r.ParentToolCallID),
+				PlanID: *r.ParentPlanID, StepID: optional.Value(r.ParentStepID), ToolCallID: optional.Value(r.ParentToolCallID),
 			}
-			if r.ParentSeq != nil {
-				c.Parent.Seq = int64(*r.ParentSeq)
-			}
+			c.Parent.Seq = int64(optional.Value(r.ParentSeq))
 		}
-		claimed[i] = c
-	}
-	return claimed, nil
+		return c
+	}), nil
 }
 
 // SuspectWaits reports whether a run that is to be carried alone has been due for some time, because no worker that
@@ -475,9 +455,8 @@ func (s *Store) SuspectWaits(ctx context.Context, workerID string, loneAt int, d
 // RunArtifact returns the value of an artifact that a root run produced. The error is [record.ErrNotFound] if it
 // produced none of that name, or if the plan is none of the runtime: artifacts that were only recorded are not found.
 func (s *Store) RunArtifact(ctx context.Context, rootPlanID, name string) (json.RawMessage, error) {
-	value, err := pg.Read(ctx, s.Reader.DB(), func() (json.RawMessage, error) {
-		return queries.RunArtifact(ctx, s.Reader.DB(), db.RunArtifactParams{RootPlanID: rootPlanID, Name: name})
-	})
+	params := db.RunArtifactParams{RootPlanID: rootPlanID, Name: name}
+	value, err := read(ctx, s.Reader.DB(), queries.RunArtifact, params)
 	if err != nil {
 		return nil, fmt.Errorf("read artifact %s of run %s: %w", name, rootPlanID, err)
 	}
@@ -495,9 +474,8 @@ type Used struct {
 
 // RunUsed returns what a run and all below it have used. costs says that it is to look for calls without a price.
 func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string, costs bool) (Used, error) {
-	used, err := pg.Read(ctx, s.Reader.DB(), func() (db.RunUsedRow, error) {
-		return queries.RunUsed(ctx, s.Reader.DB(), db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID, Costs: costs})
-	})
+	params := db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID, Costs: costs}
+	used, err := read(ctx, s.Reader.DB(), queries.RunUsed, params)
 	if err != nil {
 		return Used{}, fmt.Errorf("read what run %s has used: %w", planID, err)
 	}
@@ -520,10 +498,9 @@ func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
 		return nil, fmt.Errorf("count open runs: %w", err)
 	}
 
-	for _, r := range rows {
-		open = append(open, OpenCount{Executor: r.Executor, State: record.State(r.State), Runs: r.Runs})
-	}
-	return open, nil
+	return all(rows, func(r db.RunOpenCountsRow) OpenCount {
+		return OpenCount{Executor: r.Executor, State: record.State(r.State), Runs: r.Runs}
+	}), nil
 }
 
 // ListenForRuns wakes workers when a run may be due, or should stop, until ctx ends: it leaves a token in wake.

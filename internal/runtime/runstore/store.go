@@ -4,6 +4,8 @@
 package runstore
 
 import (
+	"context"
+
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/store"
@@ -36,16 +38,18 @@ type Reader struct{ *store.Reader }
 // NewReader returns a reader of runs that reads as a reader of the record does, within the same room.
 func NewReader(r *store.Reader) *Reader { return &Reader{r} }
 
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
+// read asks a query of sqlc, see [pg.Read].
+func read[P, R any](
+	ctx context.Context, d *pg.DB, query func(context.Context, db.DBTX, P) (R, error), params P,
+) (R, error) {
+	return pg.Read(ctx, d, func() (R, error) { return query(ctx, d, params) })
 }
 
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
+// all returns what each row is.
+func all[Row, T any](rows []Row, of func(Row) T) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = of(row)
 	}
-	return *s
+	return out
 }

@@ -50,19 +50,15 @@ const maxLiveWorkers = 1_000
 
 // LiveWorkers returns the workers that live, the oldest first, 1,000 of them at most.
 func (s *Store) LiveWorkers(ctx context.Context) ([]LiveWorker, error) {
-	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.WorkerLiveRow, error) {
-		return queries.WorkerLive(ctx, s.Reader.DB(), maxLiveWorkers)
-	})
+	rows, err := read(ctx, s.Reader.DB(), queries.WorkerLive, maxLiveWorkers)
 	if err != nil {
 		return nil, fmt.Errorf("read the live workers: %w", err)
 	}
 
-	all := make([]LiveWorker, len(rows))
-	for i, row := range rows {
-		all[i] = LiveWorker{Worker{ID: row.WorkerID, Host: row.Host, Release: row.Release, Provides: row.Provides,
+	return all(rows, func(row db.WorkerLiveRow) LiveWorker {
+		return LiveWorker{Worker{ID: row.WorkerID, Host: row.Host, Release: row.Release, Provides: row.Provides,
 			Slots: int(row.Slots)}, row.StartedAt}
-	}
-	return all, nil
+	}), nil
 }
 
 // Wanted is what a run should do that a worker holds.
@@ -104,11 +100,7 @@ func (s *Store) Holders(ctx context.Context) ([]Holder, error) {
 		return nil, fmt.Errorf("look which workers hold runs: %w", pg.Translate(err))
 	}
 
-	holders := make([]Holder, len(rows))
-	for i, r := range rows {
-		holders[i] = Holder{WorkerID: r.WorkerID, LeaseUntil: r.LeaseUntil, Stopped: r.Stopped}
-	}
-	return holders, nil
+	return all(rows, func(r db.WorkerHoldersRow) Holder { return Holder(r) }), nil
 }
 
 // Bury declares a worker dead, unless it sent a heartbeat since it was seen as h, and lets go of its runs, so
@@ -143,11 +135,9 @@ func (s *Store) Wanted(ctx context.Context, workerID string, below []string) ([]
 		return nil, fmt.Errorf("look what worker %s should stop: %w", workerID, pg.Translate(err))
 	}
 
-	wanted := make([]Wanted, len(rows))
-	for i, r := range rows {
-		wanted[i] = Wanted{RootPlanID: r.RootPlanID, PlanID: r.PlanID, Epoch: r.Epoch, Desired: Desired(r.Desired)}
-	}
-	return wanted, nil
+	return all(rows, func(r db.RunWantedRow) Wanted {
+		return Wanted{RootPlanID: r.RootPlanID, PlanID: r.PlanID, Epoch: r.Epoch, Desired: Desired(r.Desired)}
+	}), nil
 }
 
 // HandBack hands back the runs of a worker but those of some plans, so that others go on with them at once.
