@@ -43,18 +43,10 @@ func readLimits(n node) (l define.Limits) {
 	return l
 }
 
-// patterns returns names and patterns of tools.
-func (n node) patterns(there []string) (patterns []string) {
-	for _, each := range n.list() {
-		patterns = append(patterns, each.pattern(there))
-	}
-	return patterns
+func (n node) patterns(there []string) []string {
+	return each(n, func(n node) string { return n.pattern(there) })
 }
 
-// references returns a list of names of things that there are.
-func (n node) references(what string, there []string) (found []string) {
-	for _, each := range n.list() {
-		found = append(found, each.reference(what, there))
-	}
-	return found
+func (n node) references(what string, there []string) []string {
+	return each(n, func(n node) string { return n.reference(what, there) })
 }

@@ -54,7 +54,6 @@ type Options struct {
 	Hide []string
 }
 
-// maxFile bounds the bytes of a file.
 const maxFile = 4 << 20
 
 // Load reads a configuration file. If there are mistakes in it, the error is of type *InvalidError and
@@ -122,9 +121,12 @@ func (c *Config) read(top node, dir string, o Options) {
 	}
 	top.object(keep)
 
-	if n, ok := sections["toolsets"]; ok {
-		c.Toolsets = readToolsets(n, dir)
+	at := func(name string, read func(node)) {
+		if n, ok := sections[name]; ok {
+			read(n)
+		}
 	}
+	at("toolsets", func(n node) { c.Toolsets = readToolsets(n, dir) })
 
 	there := knownNames{
 		models: keysOf(sections["models"]), servers: keysOf(sections["mcpServers"]), agents: keysOf(sections["agents"]),
@@ -160,26 +162,18 @@ func (c *Config) read(top node, dir string, o Options) {
 	})
 	c.Roles = section(sections["roles"], "", func(_ string, n node) define.Role { return readRole(n, there) })
 
-	if n, ok := sections["orchestrator"]; ok {
-		c.Orchestrator = new(readOrchestrator(n, there))
-	}
-	if n, ok := sections["dag"]; ok {
-		c.Dag = readDag(n, there)
-	}
+	at("orchestrator", func(n node) { c.Orchestrator = new(readOrchestrator(n, there)) })
+	at("dag", func(n node) {
+		n.object(fields{"agents": func(n node) { c.Dag.Agents = n.references("agent", there.agents) }})
+	})
 	checkRings(sections["workflows"], c.Workflows)
 
-	if n, ok := sections["embedder"]; ok {
-		c.Embedder = readEmbedder(n)
-	}
-	if n, ok := sections["policies"]; ok {
-		c.Policies = readPolicies(n, there.tools)
-	}
-	if n, ok := sections["redact"]; ok {
-		c.Redact = n.redactions()
-	}
-	if n, ok := sections["runs"]; ok {
-		c.Runs = readRuns(n)
-	}
+	at("embedder", func(n node) { c.Embedder = readEmbedder(n) })
+	at("policies", func(n node) { c.Policies = readPolicies(n, there.tools) })
+	at("redact", func(n node) { c.Redact = n.redactions() })
+	at("runs", func(n node) {
+		n.object(fields{"maxTakeovers": func(n node) { c.Runs.MaxTakeovers = int(n.positive(maxTakeovers)) }})
+	})
 }
 
 // Runs bounds all runs.
@@ -189,13 +183,7 @@ type Runs struct {
 	MaxTakeovers int `json:"maxTakeovers,omitempty"`
 }
 
-// maxTakeovers bounds MaxTakeovers.
 const maxTakeovers = 1000
-
-func readRuns(n node) (r Runs) {
-	n.object(fields{"maxTakeovers": func(n node) { r.MaxTakeovers = int(n.positive(maxTakeovers)) }})
-	return r
-}
 
 // section reads a mapping from names.
 func section[T any](n node, prefix string, read func(string, node) T) map[string]T {

@@ -48,7 +48,6 @@ func (d *DB) options() db.Options {
 
 func (d *DB) open() ([]tool.Tool, error) { return db.Tools(d.options()) }
 
-// tools returns the names of the tools.
 func (d *DB) tools() []string {
 	switch {
 	case d == nil:

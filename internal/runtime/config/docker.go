@@ -34,7 +34,6 @@ func (d *Docker) options() docker.Options {
 
 func (d *Docker) open() ([]tool.Tool, error) { return docker.Tools(d.options()) }
 
-// tools returns the names of the tools.
 func (d *Docker) tools() (names []string) {
 	if d == nil {
 		return nil

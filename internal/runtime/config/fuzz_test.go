@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func FuzzParse(f *testing.F) {
 		for name := range c.Agents {
 			if d, ok := c.Definition(name); !ok {
 				t.Error(name)
-			} else if _, _, err := d.JSON(); err != nil {
+			} else if _, err := json.Marshal(d); err != nil {
 				t.Error(err)
 			}
 		}

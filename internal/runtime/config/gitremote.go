@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool/git"
-	"github.com/actlog/actlog/internal/runtime/define"
 )
 
 // GitRemote is another repository. [git.Remote] says what the fields mean.
@@ -32,34 +31,24 @@ func (n node) gitRemotes(dir string) map[string]GitRemote {
 }
 
 func (n node) gitRemote(dir string) (m GitRemote) {
-	problems := len(n.file.problems)
-	at := func(string) node { return n }
+	check := func() error { return m.open().Check() }
 	if n.ShortTag() == "!!map" {
-		g := n.object(fields{
+		n.options(fields{
 			"url":        func(n node) { m.URL = n.word() },
 			"username":   func(n node) { m.Username = n.word() },
 			"token":      func(n node) { m.Token = n.value(true) },
 			"header":     func(n node) { m.Header = n.header() },
 			"keyFile":    func(n node) { m.KeyFile = n.absolute(dir) },
 			"knownHosts": func(n node) { m.KnownHosts = n.absolute(dir) },
-		})
-		g.require("url")
-		at = func(field string) node {
-			at := g.at(field)
-			at.path = define.Below(n.path, field)
-			return at
-		}
-	} else {
-		m.URL = n.word()
-	}
-
-	if len(n.file.problems) > problems {
+		}, check, "url")
 		return m
 	}
 
-	if err := m.open().Check(); err != nil {
-		field, message, _ := strings.Cut(err.Error(), ": ")
-		at(field).problem("%s", message)
+	problems := len(n.file.problems)
+	m.URL = n.word()
+	if err := check(); err != nil && len(n.file.problems) == problems {
+		_, message, _ := strings.Cut(err.Error(), ": ")
+		n.problem("%s", message)
 	}
 	return m
 }

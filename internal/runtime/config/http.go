@@ -47,7 +47,6 @@ func (h *HTTP) options() http.Options {
 
 func (h *HTTP) open() ([]tool.Tool, error) { return http.Tools(h.options()) }
 
-// tools returns the names of the tools.
 func (h *HTTP) tools() (names []string) {
 	if h == nil {
 		return nil

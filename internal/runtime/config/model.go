@@ -38,7 +38,7 @@ func (m Model) Definition(name string) define.DefinitionModel {
 func readModel(n node) Model {
 	var m Model
 	g := n.object(fields{
-		"provider":      func(n node) { m.Provider = n.oneOf("openai", "anthropic") },
+		"provider":      func(n node) { m.Provider = oneOf(n, "openai", "anthropic") },
 		"model":         func(n node) { m.Model = n.word() },
 		"baseURL":       func(n node) { m.BaseURL = n.url(false) },
 		"apiKey":        func(n node) { m.APIKey = n.header() },
@@ -93,7 +93,7 @@ type Embedder struct {
 func readEmbedder(n node) *Embedder {
 	var e Embedder
 	n.object(fields{
-		"provider": func(n node) { e.Provider = n.oneOf("openai") },
+		"provider": func(n node) { e.Provider = oneOf(n, "openai") },
 		"model":    func(n node) { e.Model = n.word() },
 		"baseURL":  func(n node) { e.BaseURL = n.url(false) },
 		"apiKey":   func(n node) { e.APIKey = n.header() },

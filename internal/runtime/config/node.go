@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,23 +61,11 @@ func (n node) entry(i int) node {
 
 // kind returns what stands at the place, in words.
 func (n node) kind() string {
-	switch n.ShortTag() {
-	case "!!map":
-		return "a mapping"
-	case "!!seq":
-		return "a list"
-	case "!!str":
-		return "a text"
-	case "!!int", "!!float":
-		return "a number"
-	case "!!bool":
-		return "true or false"
-	case "!!null":
-		return "nothing"
-	case "!!timestamp":
-		return "a date"
+	kinds := map[string]string{
+		"!!map": "a mapping", "!!seq": "a list", "!!str": "a text", "!!int": "a number", "!!float": "a number",
+		"!!bool": "true or false", "!!null": "nothing", "!!timestamp": "a date",
 	}
-	return "a value with a tag"
+	return cmp.Or(kinds[n.ShortTag()], "a value with a tag")
 }
 
 // is reports whether the place has a value with one of these tags, and else notes that it wants another.
@@ -190,7 +179,6 @@ func (n node) options(known fields, check func() error, required ...string) {
 	}
 }
 
-// list returns the elements of a list.
 func (n node) list() (elements []node) {
 	if !n.is("a list", "!!seq") {
 		return nil

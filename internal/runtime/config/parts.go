@@ -141,7 +141,6 @@ func (c *Config) secrets() (all []string) {
 	return all
 }
 
-// storeVectors lets the vectors be kept in a store.
 func (p *Parts) storeVectors(in define.VectorStore) {
 	if p.vectors != nil {
 		p.vectors.StoreIn(in)
@@ -197,6 +196,16 @@ func openRegistered(name string, hide []string, options map[string]any) (tool.To
 // openToolsets adds the tools of each toolset.
 func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 	var errs []error
+	open := func(toolset string, there bool, open func() ([]tool.Tool, error)) {
+		if !there {
+			return
+		}
+		tools, err := open()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("toolsets.%s: %w", toolset, err))
+		}
+		p.Tools = append(p.Tools, tools...)
+	}
 	// errors of opening a folder have its path, which may be secret
 	add := func(toolset string, root Value, folder tool.Toolset, err error) {
 		if err != nil {
@@ -214,14 +223,9 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		add("files", t.Files.Root, folder, err)
 	}
 
-	if t.Git != nil {
-		tools, err := git.Tools(t.Git.Root.Reveal(), t.Git.open(hide))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("toolsets.git: %w", err))
-		}
-		p.Tools = append(p.Tools, tools...)
-	}
-
+	open("git", t.Git != nil, func() ([]tool.Tool, error) {
+		return git.Tools(t.Git.Root.Reveal(), t.Git.open(hide))
+	})
 	if t.Code != nil {
 		opened, err := openRegistered("code", hide, map[string]any{
 			"root": t.Code.Root.Reveal(), "enableWrite": t.Code.EnableWrite, "allow": t.Code.Allow,
@@ -249,17 +253,12 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 			Env: revealAll(test.Env), Sandbox: test.Sandbox.open(hide),
 		})
 	}
-	tools, err := tests.Tools(commands...)
-	if err != nil {
-		errs = append(errs, fmt.Errorf("toolsets.tests: %w", err))
-	}
-	p.Tools = append(p.Tools, tools...)
+	open("tests", true, func() ([]tool.Tool, error) { return tests.Tools(commands...) })
 
-	hands, err := t.openHands(hide)
-	if err != nil {
-		errs = append(errs, err)
-	}
-	p.Tools = append(p.Tools, hands...)
+	open("http", t.HTTP != nil, t.HTTP.open)
+	open("db", t.DB != nil, t.DB.open)
+	open("shell", t.Shell != nil, func() ([]tool.Tool, error) { return t.Shell.open(hide) })
+	open("docker", t.Docker != nil, t.Docker.open)
 	return errors.Join(errs...)
 }
 

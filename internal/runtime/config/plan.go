@@ -18,12 +18,10 @@ func readPlan(n node, name string, there knownNames) define.Plan {
 	n.object(fields{
 		"title":          func(n node) { p.Title = n.template() },
 		"description":    func(n node) { p.Description = n.text() },
-		"planType":       func(n node) { n.oneOf("dynamic_agent") },
+		"planType":       func(n node) { oneOf(n, "dynamic_agent") },
 		"planTemplateId": func(n node) { n.text() },
 		"steps": func(n node) {
-			for _, each := range n.list() {
-				p.Steps = append(p.Steps, readPlanStep(each, there))
-			}
+			p.Steps = each(n, func(n node) define.PlanStep { return readPlanStep(n, there) })
 			if n.ShortTag() == "!!seq" && len(p.Steps) == 0 {
 				n.problem("want at least one step")
 			}

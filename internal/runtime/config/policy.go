@@ -35,9 +35,7 @@ func readPolicies(n node, tools []string) (rules tool.Rules) {
 					n.warn("no tool of this file matches it")
 				}
 			},
-			"onUnknown": func(n node) {
-				r.OnUnknown = new(tool.OnUnknown(n.oneOf(string(tool.Report), string(tool.Retry), string(tool.Ask))))
-			},
+			"onUnknown":   func(n node) { r.OnUnknown = new(oneOf(n, tool.Report, tool.Retry, tool.Ask)) },
 			"approval":    func(n node) { readApproval(n, &r) },
 			"writes":      func(n node) { r.Writes = new(n.boolean()) },
 			"exclusive":   func(n node) { r.Exclusive = new(n.boolean()) },

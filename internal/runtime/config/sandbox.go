@@ -17,29 +17,17 @@ type Sandbox struct {
 // sandbox returns a sandbox: a mode, or a mapping with more. Relative paths begin at dir. One that cannot be
 // had on this machine is a mistake.
 func (n node) sandbox(dir string) (s Sandbox) {
-	modes := make([]string, 0, len(sandbox.Modes()))
-	for _, mode := range sandbox.Modes() {
-		modes = append(modes, string(mode))
-	}
-
-	paths := func(to *[]Value) func(node) {
-		return func(n node) {
-			for _, each := range n.list() {
-				*to = append(*to, each.absolute(dir))
-			}
-		}
-	}
-
+	path := func(n node) Value { return n.absolute(dir) }
 	problems := len(n.file.problems)
 	at := n
 	if n.ShortTag() == "!!map" {
 		at = n.object(fields{
-			"mode":  func(n node) { s.Mode = sandbox.Mode(n.oneOf(modes...)) },
-			"read":  paths(&s.Read),
-			"write": paths(&s.Write),
+			"mode":  func(n node) { s.Mode = oneOf(n, sandbox.Modes()...) },
+			"read":  func(n node) { s.Read = each(n, path) },
+			"write": func(n node) { s.Write = each(n, path) },
 		}).at("mode")
 	} else {
-		s.Mode = sandbox.Mode(n.oneOf(modes...))
+		s.Mode = oneOf(n, sandbox.Modes()...)
 	}
 
 	if len(n.file.problems) > problems {
@@ -70,16 +58,15 @@ func (n node) absolute(dir string) Value {
 	return v
 }
 
-// open returns the sandbox as package sandbox wants it.
 func (s Sandbox) open(hide []string) sandbox.Sandbox {
-	open := sandbox.Sandbox{Mode: s.Mode, Hide: hide}
-	for _, v := range s.Read {
-		open.Read = append(open.Read, v.Reveal())
+	return sandbox.Sandbox{Mode: s.Mode, Read: revealEach(s.Read), Write: revealEach(s.Write), Hide: hide}
+}
+
+func revealEach(values []Value) (texts []string) {
+	for _, v := range values {
+		texts = append(texts, v.Reveal())
 	}
-	for _, v := range s.Write {
-		open.Write = append(open.Write, v.Reveal())
-	}
-	return open
+	return texts
 }
 
 // folder returns the absolute path of a folder. A relative one begins at dir.

@@ -26,13 +26,19 @@ func (n node) word() string {
 	return text
 }
 
-// texts returns a list of texts.
-func (n node) texts() (texts []string) {
-	for _, each := range n.list() {
-		texts = append(texts, each.text())
+// each returns what each element of a list is read as.
+func each[T any](n node, read func(node) T) (all []T) {
+	for _, element := range n.list() {
+		all = append(all, read(element))
 	}
-	return texts
+	return all
 }
+
+// texts returns a list of texts.
+func (n node) texts() []string { return each(n, node.text) }
+
+// words returns a list of texts that are not empty.
+func (n node) words() []string { return each(n, node.word) }
 
 func (n node) boolean() (b bool) {
 	if n.is("true or false", "!!bool") {
@@ -43,10 +49,7 @@ func (n node) boolean() (b bool) {
 
 // positive returns a whole number from 1 to most.
 func (n node) positive(most int64) (i int64) {
-	if !n.is("a whole number", "!!int") {
-		return 0
-	}
-	if err := n.Decode(&i); err != nil || i < 1 || i > most {
+	if n.is("a whole number", "!!int") && (n.Decode(&i) != nil || i < 1 || i > most) {
 		n.problem("want a whole number from 1 to %d", most)
 		return 0
 	}
@@ -55,10 +58,7 @@ func (n node) positive(most int64) (i int64) {
 
 // number returns a number from least to most.
 func (n node) number(least, most float64) (x float64) {
-	if !n.is("a number", "!!int", "!!float") {
-		return 0
-	}
-	if err := n.Decode(&x); err != nil || math.IsNaN(x) || x < least || x > most {
+	if n.is("a number", "!!int", "!!float") && (n.Decode(&x) != nil || math.IsNaN(x) || x < least || x > most) {
 		n.problem("want a number from %v to %v", least, most)
 		return 0
 	}
@@ -67,10 +67,7 @@ func (n node) number(least, most float64) (x float64) {
 
 // amount returns a number above 0.
 func (n node) amount() (x float64) {
-	if !n.is("a number", "!!int", "!!float") {
-		return 0
-	}
-	if err := n.Decode(&x); err != nil || math.IsNaN(x) || math.IsInf(x, 0) || x <= 0 {
+	if n.is("a number", "!!int", "!!float") && (n.Decode(&x) != nil || math.IsNaN(x) || math.IsInf(x, 0) || x <= 0) {
 		n.problem("want a number above 0")
 		return 0
 	}
@@ -88,22 +85,17 @@ func (n node) duration() (d define.Duration) {
 	return d
 }
 
-// oneOf returns a text that is one of those.
-func (n node) oneOf(choices ...string) string {
-	text := n.text()
+func oneOf[T ~string](n node, choices ...T) T {
+	text := T(n.text())
 	if !slices.Contains(choices, text) && (text != "" || n.Value == "") {
-		n.problem("want %s", strings.Join(choices, " or "))
+		texts := make([]string, len(choices))
+		for i, choice := range choices {
+			texts[i] = string(choice)
+		}
+		n.problem("want %s", strings.Join(texts, " or "))
 		return ""
 	}
 	return text
-}
-
-// words returns a list of texts that are not empty.
-func (n node) words() (words []string) {
-	for _, each := range n.list() {
-		words = append(words, each.word())
-	}
-	return words
 }
 
 // command returns a program and its arguments.

@@ -29,13 +29,8 @@ func readServer(name string, n node, dir string) Server {
 		n.problem("%v", err)
 	}
 
-	problems := len(n.file.problems)
-	g := n.object(fields{
-		"command": func(n node) {
-			for _, each := range n.list() {
-				s.Command = append(s.Command, each.value(false))
-			}
-		},
+	n.options(fields{
+		"command":         func(n node) { s.Command = each(n, func(n node) Value { return n.value(false) }) },
 		"env":             func(n node) { s.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
 		"url":             func(n node) { s.URL = n.url(true) },
 		"headers":         func(n node) { s.Headers = n.values(checkHeader, node.header) },
@@ -44,18 +39,7 @@ func readServer(name string, n node, dir string) Server {
 		"timeout":         func(n node) { s.Timeout = n.duration() },
 		"registerTimeout": func(n node) { s.RegisterTimeout = n.duration() },
 		"sandbox":         func(n node) { s.Sandbox = n.sandbox(dir) },
-	})
-
-	if len(n.file.problems) > problems {
-		return s
-	}
-
-	if err := s.open().Check(); err != nil {
-		field, message, _ := strings.Cut(err.Error(), ": ")
-		at := g.at(field)
-		at.path = define.Below(n.path, field)
-		at.problem("%s", message)
-	}
+	}, func() error { return s.open().Check() })
 	return s
 }
 
@@ -77,14 +61,11 @@ func checkHeader(name string) string {
 
 // open returns the server as package mcp wants it, with its secrets.
 func (s Server) open() mcp.Server {
-	open := mcp.Server{
-		Env: revealAll(s.Env), URL: s.URL.Reveal(), Headers: revealAll(s.Headers), Exclude: s.Exclude, Trusted: s.Trusted,
-		Timeout: time.Duration(s.Timeout), RegisterTimeout: time.Duration(s.RegisterTimeout), Sandbox: s.Sandbox.open(nil),
+	return mcp.Server{
+		Command: revealEach(s.Command), Env: revealAll(s.Env), URL: s.URL.Reveal(), Headers: revealAll(s.Headers),
+		Exclude: s.Exclude, Trusted: s.Trusted, Timeout: time.Duration(s.Timeout), RegisterTimeout: time.Duration(s.RegisterTimeout),
+		Sandbox: s.Sandbox.open(nil),
 	}
-	for _, v := range s.Command {
-		open.Command = append(open.Command, v.Reveal())
-	}
-	return open
 }
 
 func revealAll(values map[string]Value) map[string]string {

@@ -88,7 +88,6 @@ func (s *Shell) open(hide []string) ([]tool.Tool, error) {
 	return shell.Tools(commands...)
 }
 
-// tools returns the names of the tools.
 func (s *Shell) tools() (names []string) {
 	if s == nil {
 		return nil

@@ -10,9 +10,9 @@ import (
 
 // Toolsets are the tools that come with Actlog. Those that are nil are not there.
 type Toolsets struct {
-	Files  *Files          `json:"files,omitempty"`
+	Files  *Folder         `json:"files,omitempty"`
 	Git    *Git            `json:"git,omitempty"`
-	Code   *Code           `json:"code,omitempty"`
+	Code   *Folder         `json:"code,omitempty"`
 	Search *Search         `json:"search,omitempty"`
 	Tests  map[string]Test `json:"tests,omitempty"` // by the name of their operation
 	HTTP   *HTTP           `json:"http,omitempty"`
@@ -21,8 +21,8 @@ type Toolsets struct {
 	Docker *Docker         `json:"docker,omitempty"`
 }
 
-// Files are the tools for the files of a folder.
-type Files struct {
+// Folder are the tools for the files of a folder, or those that analyse its code.
+type Folder struct {
 	Root Value `json:"root"` // absolute
 	// EnableWrite adds the tools that write. It is true unless the file says otherwise.
 	EnableWrite bool `json:"enableWrite"`
@@ -36,16 +36,9 @@ type Git struct {
 	EnableWrite bool     `json:"enableWrite"`
 	Name        string   `json:"name,omitempty"` // who commits, if not the one of git's own configuration
 	Email       string   `json:"email,omitempty"`
-	Allow       []string `json:"allow,omitempty"` // see Files
+	Allow       []string `json:"allow,omitempty"` // see Folder
 	// Remotes are the other repositories that git.push and git.pull may use, by name.
 	Remotes map[string]GitRemote `json:"remotes,omitempty"`
-}
-
-// Code are the tools that analyse the code of a folder.
-type Code struct {
-	Root        Value    `json:"root"` // absolute
-	EnableWrite bool     `json:"enableWrite"`
-	Allow       []string `json:"allow,omitempty"` // see Files
 }
 
 // Search are the tools that search in the texts of a folder.
@@ -55,7 +48,7 @@ type Search struct {
 	MinScore *float64 `json:"minScore,omitempty"`
 	// Patience is how long a call waits for the embedder before it goes on with words only; 0: the default.
 	Patience define.Duration `json:"patience,omitempty"`
-	Allow    []string        `json:"allow,omitempty"` // see Files
+	Allow    []string        `json:"allow,omitempty"` // see Folder
 }
 
 // Test is a command that runs tests.
@@ -70,15 +63,19 @@ type Test struct {
 
 func readToolsets(n node, dir string) (t Toolsets) {
 	root := Value{text: &dir}
+	folder := func(n node) *Folder {
+		f := &Folder{Root: root, EnableWrite: true}
+		n.object(fields{
+			"root":        func(n node) { f.Root = n.folder(dir) },
+			"enableWrite": func(n node) { f.EnableWrite = n.boolean() },
+			"allow":       func(n node) { f.Allow = n.words() },
+		})
+		return f
+	}
+
 	n.object(fields{
-		"files": func(n node) {
-			t.Files = &Files{Root: root, EnableWrite: true}
-			n.object(fields{
-				"root":        func(n node) { t.Files.Root = n.folder(dir) },
-				"enableWrite": func(n node) { t.Files.EnableWrite = n.boolean() },
-				"allow":       func(n node) { t.Files.Allow = n.words() },
-			})
-		},
+		"files": func(n node) { t.Files = folder(n) },
+		"code":  func(n node) { t.Code = folder(n) },
 		"git": func(n node) {
 			t.Git = &Git{Root: root, EnableWrite: true}
 			g := n.object(fields{
@@ -92,14 +89,6 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			if g.has("name") != g.has("email") {
 				n.problem("who commits needs both a name and an email")
 			}
-		},
-		"code": func(n node) {
-			t.Code = &Code{Root: root, EnableWrite: true}
-			n.object(fields{
-				"root":        func(n node) { t.Code.Root = n.folder(dir) },
-				"enableWrite": func(n node) { t.Code.EnableWrite = n.boolean() },
-				"allow":       func(n node) { t.Code.Allow = n.words() },
-			})
 		},
 		"search": func(n node) {
 			t.Search = &Search{Root: root}
@@ -149,15 +138,11 @@ func (n node) test(dir string, common Sandbox) Test {
 		return t
 	}
 
-	formats := make([]string, 0, len(tests.Formats()))
-	for _, format := range tests.Formats() {
-		formats = append(formats, string(format))
-	}
 	problems := len(n.file.problems)
 	n.object(fields{
 		"command": func(n node) { t.Command = n.command() },
 		"root":    func(n node) { t.Root = n.folder(dir) },
-		"format":  func(n node) { t.Format = tests.Format(n.oneOf(formats...)) },
+		"format":  func(n node) { t.Format = oneOf(n, tests.Formats()...) },
 		"report":  func(n node) { t.Report = n.word() },
 		"env":     func(n node) { t.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
 		"sandbox": func(n node) { t.Sandbox = n.sandbox(dir) },
@@ -173,7 +158,6 @@ func (n node) test(dir string, common Sandbox) Test {
 	return t
 }
 
-// tools returns the names of the tools.
 func (t Toolsets) tools() (names []string) {
 	if t.Files != nil {
 		names = append(names, "files.list_files", "files.read_file", "files.search_in_files", "files.glob", "files.file_info")

@@ -13,9 +13,7 @@ func readWorkflow(n node, there knownNames) (w define.Workflow) {
 		"className":   func(n node) { w.ClassName = n.word() },
 		"description": func(n node) { w.Description = n.text() },
 		"steps": func(n node) {
-			for _, each := range n.list() {
-				w.Steps = append(w.Steps, readWorkflowStep(each, there))
-			}
+			w.Steps = each(n, func(n node) define.WorkflowStep { return readWorkflowStep(n, there) })
 			if n.ShortTag() == "!!seq" && len(w.Steps) == 0 {
 				n.problem("want at least one step")
 			}
@@ -63,7 +61,7 @@ func readWorkflowStep(n node, there knownNames) (s define.WorkflowStep) {
 		g := n.object(fields{
 			"name": func(n node) { s.Name = n.word() },
 			"type": func(n node) {
-				s.Type = define.StepType(n.oneOf(string(define.AgentStep), string(define.SimpleStep), string(define.CustomStep)))
+				s.Type = oneOf(n, define.AgentStep, define.SimpleStep, define.CustomStep)
 			},
 		})
 		g.require("name")

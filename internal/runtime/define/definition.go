@@ -1,17 +1,15 @@
 package define
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// Definition is what a run pins of an agent when it starts. It has no secrets.
+// Definition is what a run pins of an agent when it starts. It has no secrets. Equal definitions have the same JSON, and
+// what is decoded from it has it, too.
 type Definition struct {
 	Agent        string          `json:"agent"`
 	Description  string          `json:"description,omitempty"`
@@ -71,17 +69,6 @@ func (a Agent) Definition(name string, m DefinitionModel, servers []string, poli
 		}
 	}
 	return d
-}
-
-// JSON returns the definition as canonical JSON, and its SHA-256 in hexadecimal digits. Equal
-// definitions have the same JSON, and what is decoded from it has it, too.
-func (d Definition) JSON() (text json.RawMessage, sha256sum string, err error) {
-	text, err = json.Marshal(d)
-	if err != nil {
-		return nil, "", fmt.Errorf("encode the definition of agent %s: %w", d.Agent, err)
-	}
-	sum := sha256.Sum256(text)
-	return text, hex.EncodeToString(sum[:]), nil
 }
 
 // Needs returns what a worker must have for the agent.

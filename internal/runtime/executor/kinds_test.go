@@ -112,10 +112,14 @@ func errorKinds(t *testing.T, folders ...string) map[string]bool {
 		take(value)
 	}
 	each(func(n ast.Node) {
+		if call, ok := n.(*ast.CallExpr); ok && nameOf(call.Fun) == "Fail" {
+			take(call.Args[0])
+		}
 		c, ok := n.(*ast.CompositeLit)
 		if !ok || len(c.Elts) == 0 {
 			return
 		}
+
 		switch nameOf(c.Type) {
 		case "RunError":
 			for _, e := range c.Elts {
