@@ -24,13 +24,11 @@ type answerCmd struct {
 	serverFlags
 }
 
-// Help explains the command.
 func (*answerCmd) Help() string {
 	return `Without --decision, the command asks at the terminal. The first answer counts: a later one ends with exit
 code 1. If the server has API keys, the key needs the scopes read and decide.`
 }
 
-// Run implements the command.
 func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	d, err := c.decided()
 	if err != nil {

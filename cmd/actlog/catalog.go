@@ -63,7 +63,6 @@ type modelView struct {
 	MaxConcurrent, Workers      int64
 }
 
-// Run lists the agents that can be run.
 func (c *agentsCmd) Run(ctx context.Context, e *env, client *client) error {
 	const what = "list agents"
 	var list struct{ Items []json.RawMessage }
@@ -120,7 +119,6 @@ func (a *agentView) cells() []string {
 	}
 }
 
-// Run lists the tools that agents can have.
 func (c *toolsCmd) Run(ctx context.Context, e *env, client *client) error {
 	const what = "list tools"
 	var list struct{ Items, MCPServers []json.RawMessage }
@@ -173,7 +171,6 @@ func (v *toolView) cells() []string {
 	}
 }
 
-// Run lists the models that agents can have.
 func (c *modelsCmd) Run(ctx context.Context, e *env, client *client) error {
 	const what = "list models"
 	var list struct{ Items []json.RawMessage }
@@ -216,7 +213,6 @@ func (c *modelsCmd) Run(ctx context.Context, e *env, client *client) error {
 // cellRunes bounds a text in a cell, in characters.
 const cellRunes = 200
 
-// listOf returns names as a cell.
 func listOf(names []string) string {
 	return cmp.Or(words.Shorten(strings.Join(names, ", "), cellRunes), "-")
 }
@@ -245,7 +241,6 @@ func printLines(e *env, what string, items []json.RawMessage) error {
 	return nil
 }
 
-// decodeAll decodes the items of an answer.
 func decodeAll[T any](what string, items []json.RawMessage) ([]T, error) {
 	all := make([]T, len(items))
 	for i, raw := range items {

@@ -48,7 +48,6 @@ type planView struct {
 	Figures, Total          figuresView
 }
 
-// omittedView says which plans a tree does not show.
 type omittedView struct {
 	Plans   int64
 	PlanIDs []string // those whose sub-plans are not shown
@@ -176,7 +175,6 @@ type rootFlag struct {
 	Root string `help:"Id of the root plan, if several trees have a plan of this id. Default: the root plan of this id, else the newest." placeholder:"ROOT"`
 }
 
-// query returns the query of a request about an id.
 func (f rootFlag) query() url.Values {
 	q := url.Values{}
 	if f.Root != "" {
@@ -237,7 +235,6 @@ type placeView struct{ At, Kind, Name string }
 // cycleAt is the address of a cycle. Addresses count from 0, people from 1.
 func cycleAt(stepID string, seq int) string { return outline.At("cycle", stepID, strconv.Itoa(seq)) }
 
-// name returns what it is called.
 func (p *placeView) name() string {
 	_, seq, _ := strings.Cut(p.At, "/")
 	if n, err := strconv.Atoi(seq); err == nil && p.Kind == "thinkAct" {
@@ -246,7 +243,6 @@ func (p *placeView) name() string {
 	return words.Shorten(cmp.Or(p.Name, p.At), 60)
 }
 
-// failures reads what failed in a plan.
 func (c *client) failures(ctx context.Context, p *planView) (*failuresView, error) {
 	var f failuresView
 	return &f, c.get(ctx, named("failures of plan", p.CurrentPlanID),
@@ -289,7 +285,6 @@ func (c *client) get(ctx context.Context, what, path string, into any) error {
 	return nil
 }
 
-// read returns the answer to a GET.
 func (c *client) read(ctx context.Context, what, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -355,7 +350,6 @@ type listed struct {
 	left       []leftView
 }
 
-// listPageJSON is a page of a list.
 type listPageJSON struct {
 	Items      []json.RawMessage
 	NextCursor string
@@ -448,7 +442,6 @@ func (c *client) print(ctx context.Context, w io.Writer, what, path string) erro
 	return nil
 }
 
-// readAll reads an answer to its end.
 func (c *client) readAll(what string, answer io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(answer)
 	if err != nil {

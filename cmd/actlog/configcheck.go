@@ -17,7 +17,6 @@ type configCheckCmd struct {
 	APIKeys string `help:"File of the API keys, which no tool reaches." name:"api-keys" placeholder:"FILE" type:"path"`
 }
 
-// Help explains the command.
 func (*configCheckCmd) Help() string {
 	return `It checks what serve --config and work check before they start: that the file is YAML without unknown or repeated keys, that
 each value is one that its key may have, that each name is of something in the file, and that the variables, folders and programs
@@ -28,7 +27,6 @@ Exit code 0: the file can be used; there may be warnings. 1: it cannot be used, 
 cannot be read. 2: the command line is wrong.`
 }
 
-// Run implements the command.
 func (c *configCheckCmd) Run(e *env) error {
 	hide := secretFiles(databaseFlags{DataDir: c.DataDir}, guardFlags{APIKeys: c.APIKeys})
 	read, err := config.Load(c.File, config.Options{Hide: hide})

@@ -17,7 +17,6 @@ var secretParameters = map[string]string{
 	"sslpassword": "", "oauth_client_secret": "", "scram_client_key": "", "scram_server_key": "",
 }
 
-// connInfo is a connection string, in parts.
 type connInfo struct {
 	public  string // the string without its secrets and its options
 	secrets map[string]string

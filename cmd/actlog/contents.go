@@ -102,7 +102,6 @@ func (h *contents) join(c record.Change) (bytes int, err error) {
 	return bytes, err
 }
 
-// write writes the text of a content.
 func (h *contents) write(to io.Writer, tree map[content.Hash]held, hash content.Hash) error {
 	has := tree[hash]
 	for _, piece := range has.parts {

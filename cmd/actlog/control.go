@@ -20,14 +20,12 @@ type controlFlags struct {
 
 type stopCmd struct{ controlFlags }
 
-// Run implements the command.
 func (c *stopCmd) Run(ctx context.Context, e *env, client *client) error {
 	return c.control(ctx, e, client, "stop", record.State.Terminal, "what is under way is being stopped")
 }
 
 type pauseCmd struct{ controlFlags }
 
-// Run implements the command.
 func (c *pauseCmd) Run(ctx context.Context, e *env, client *client) error {
 	return c.control(ctx, e, client, "pause", func(s record.State) bool {
 		return s == record.Paused || s.Terminal()
@@ -36,7 +34,6 @@ func (c *pauseCmd) Run(ctx context.Context, e *env, client *client) error {
 
 type resumeCmd struct{ controlFlags }
 
-// Run implements the command.
 func (c *resumeCmd) Run(ctx context.Context, e *env, client *client) error {
 	return c.control(ctx, e, client, "resume", func(s record.State) bool {
 		return s != record.Paused

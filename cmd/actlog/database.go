@@ -78,5 +78,4 @@ func (f databaseFlags) withFolder(err error) error {
 		"database of your own)", err, terminal.Line(f.DataDir))
 }
 
-// folder is the folder of the private Postgres.
 func (f databaseFlags) folder() string { return filepath.Join(f.DataDir, "postgres") }

@@ -86,7 +86,6 @@ func confirm(ctx context.Context, e *env, command, question string) error {
 	return errKept
 }
 
-// delete deletes the tree of a root plan.
 func (c *client) delete(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

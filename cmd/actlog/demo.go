@@ -26,14 +26,12 @@ type demoCmd struct {
 	serveCmd
 }
 
-// Help explains the command.
 func (*demoCmd) Help() string {
 	return `Writes a configuration and a folder of files to the folder demo of the data folder, and runs an agent of them
 with a scripted model: no network is needed. In the middle of an answer, the demo kills the worker that carries
 the run (kill -9) and starts another, which goes on with it. The agent asks for an approval, which the demo gives.`
 }
 
-// Run implements the command.
 func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	if c.Config != "" || c.Workers >= 0 {
 		return usageError("demo has a configuration and a worker of its own, and takes no --config or --workers; use " +
@@ -148,7 +146,6 @@ func (d *demo) record(ctx context.Context, e *env, s *server, once bool) error {
 	return context.Cause(working)
 }
 
-// attach starts a worker.
 func (d *demo) attach() error {
 	w, err := attachWorker(d.dataDir, d.config, d.database, d.fail)
 	if err == nil {

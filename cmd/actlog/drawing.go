@@ -106,7 +106,6 @@ func (d *drawing) replace(drawn string, lines int, last bool) {
 	d.width, d.height = width, height
 }
 
-// size returns the size of the terminal in columns and lines.
 func (d *drawing) size() (width, height int) {
 	if f, ok := d.w.(*os.File); ok {
 		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 1 {
@@ -116,7 +115,6 @@ func (d *drawing) size() (width, height int) {
 	return 80, 24
 }
 
-// bottom returns the last lines of a text.
 func bottom(s string, lines int) string {
 	all := strings.SplitAfter(strings.TrimSuffix(s, "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "") + "\n"

@@ -81,7 +81,6 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 	return nil
 }
 
-// query returns the query of the request.
 func (c *exportCmd) query() url.Values {
 	query := url.Values{}
 	if c.Contents != "" {

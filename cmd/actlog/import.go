@@ -45,7 +45,6 @@ const (
 	hopeless = 1_000
 )
 
-// imported is the result of importing a file.
 type imported struct {
 	File     string `json:"file"`
 	Records  int64  `json:"records"`

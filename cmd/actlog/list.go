@@ -124,7 +124,6 @@ func planStates() (all []string) {
 	return all
 }
 
-// planTable is a list of root plans.
 func planTable(plans []planItem, now time.Time) *table {
 	t := &table{columns: []column{
 		{head: "PLAN"}, {head: "STATE"}, {head: "SILENT", optional: true}, {head: "AGENT", share: 1},

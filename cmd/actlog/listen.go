@@ -88,7 +88,6 @@ type guardFlags struct {
 	read [sha256.Size]byte // hash of the file of keys, as keys read it last
 }
 
-// guard says who may use the server.
 func (g *guardFlags) guard() (config httpd.Config, err error) {
 	for _, name := range g.AllowedHosts {
 		if name == "" || strings.ContainsAny(name, "*/ ") {

@@ -20,7 +20,6 @@ import (
 
 type mcpCmd struct{ serverFlags }
 
-// Run implements the command.
 func (c *mcpCmd) Run(ctx context.Context, e *env, client *client) error {
 	in := interruptible(ctx, e.stdin)
 	defer in.Close()
@@ -224,7 +223,6 @@ func plainHeader(s string) string {
 	return s
 }
 
-// fail answers a message with an error.
 func (b *bridge) fail(id json.RawMessage, code int, message string) {
 	type rpcError struct {
 		Code    int    `json:"code"`
@@ -241,7 +239,6 @@ func (b *bridge) fail(id json.RawMessage, code int, message string) {
 	}
 }
 
-// write writes a message to the assistant.
 func (b *bridge) write(message []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

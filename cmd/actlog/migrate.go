@@ -30,7 +30,6 @@ type (
 	}
 )
 
-// migrationView is a migration as JSON.
 type migrationView struct {
 	Version int64  `json:"version"`
 	Name    string `json:"name"`

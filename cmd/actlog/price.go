@@ -45,7 +45,6 @@ type priceJSON struct {
 	ListDate        *string    `json:"listDate"`
 }
 
-// tierJSON is what longer prompts cost.
 type tierJSON struct {
 	AboveTokens     int64    `json:"aboveTokens"`
 	InputUSD        float64  `json:"inputUsd"`
@@ -142,7 +141,6 @@ func (p priceJSON) rows() (rows []string) {
 	return rows
 }
 
-// pricedModel names what a price is for.
 type pricedModel struct {
 	Provider string `arg:"" help:"Provider of the model, as cycles report it; \"\" for any."`
 	Model    string `arg:"" help:"Name of the model; * matches any characters."`

@@ -75,7 +75,6 @@ type priceFile struct {
 	skipped int // entries that have no prices of tokens, or are the operator's own
 }
 
-// priceDocument is a list of prices with its date.
 type priceDocument struct {
 	Date   string      `json:"date"`
 	Prices []priceJSON `json:"prices"`

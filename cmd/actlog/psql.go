@@ -24,7 +24,6 @@ type psqlCmd struct {
 	Args   []string `arg:"" optional:"" passthrough:"" help:"Arguments for the client, such as -c 'SELECT 1'."`
 }
 
-// Help explains the command.
 func (*psqlCmd) Help() string {
 	return `Without --admin, statements only read, and only the views of schema report. On the private Postgres that is a login of its own,
 which has no other rights. On the database of --database-url it is the login of the URL in the role actlog_report: SET ROLE gives it

@@ -72,7 +72,6 @@ func openRecords(ctx context.Context, path string, stdin io.Reader) (_ *recordFi
 	return f, f.recognise()
 }
 
-// Close closes the file.
 func (f *recordFile) Close() (err error) {
 	for _, c := range slices.Backward(f.closers) {
 		err = errors.Join(err, c.Close())

@@ -37,14 +37,12 @@ type runCmd struct {
 	serverFlags
 }
 
-// Help explains the command.
 func (*runCmd) Help() string {
 	return `actlog run AGENT REQUEST runs an agent, actlog run --plan TASK another executor. The result goes to stdout; what happens meanwhile, and questions, go to stderr. If stdin is no terminal, forms
 and approvals wait for actlog answer. Ctrl-C leaves the run going. Exit code 0: the run is COMPLETED; 1: it
 failed or was stopped. If the server has API keys, the key needs the scopes run and read, and decide to answer.`
 }
 
-// Run implements the command.
 func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	body, err := c.body(ctx, e)
 	if err != nil {
@@ -95,7 +93,6 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	return errors.New(strings.TrimSuffix("run "+words.Clean(f.plan)+" is "+words.Clean(r.State)+": "+why, ": "))
 }
 
-// startBody is the request that starts a run.
 type startBody struct {
 	what           string                 // is started, for messages
 	Executor       string                 `json:"executor"`
@@ -113,7 +110,6 @@ const maxRequest = record.MaxTextBytes
 // fromStdin reports whether what is to be done is read from stdin.
 func (c *runCmd) fromStdin() bool { return c.Words[len(c.Words)-1] == "-" }
 
-// executor returns the kind of the executor that carries the run.
 func (c *runCmd) executor() string {
 	switch {
 	case c.Plan:

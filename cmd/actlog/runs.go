@@ -17,7 +17,6 @@ type runsCmd struct {
 	serverFlags
 }
 
-// Run implements the command.
 func (c *runsCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err := checkState(c.State); err != nil {
 		return err
@@ -40,7 +39,6 @@ func (c *runsCmd) Run(ctx context.Context, e *env, client *client) error {
 	return client.rest(ctx, e, read, "run", c.JSON)
 }
 
-// runTable is a list of runs.
 func runTable(runs []runView, now time.Time) *table {
 	t := &table{columns: []column{
 		{head: "PLAN"}, {head: "STATE"}, {head: "EXECUTOR"}, {head: "NAME", share: 1}, {head: "BEGAN"}, {head: "TOOK"},

@@ -95,7 +95,6 @@ func openAgents(f *runtimeFlags, hide []string, log *slog.Logger) (_ *agents, er
 	return a, nil
 }
 
-// start starts workers on the record of a store.
 func (a *agents) start(f *runtimeFlags, s *runstore.Store, workers int) (err error) {
 	if a.current != nil {
 		a.current.StoreVectors(s)

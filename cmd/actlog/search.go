@@ -94,7 +94,6 @@ type leftView struct {
 	Open       bool
 }
 
-// foundRuns are texts of runs, by run.
 type foundRuns struct {
 	client *client
 	view   *view

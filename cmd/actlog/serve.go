@@ -67,7 +67,6 @@ type serveCmd struct {
 	listening func() error // called as soon as the server listens, before it reads its configuration; may be nil
 }
 
-// Run implements the command.
 func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	s, err := startServer(ctx, c, e.log)
 	switch {

@@ -101,7 +101,6 @@ func (c *client) wholeStep(ctx context.Context, root, short string) (string, err
 	return pick("step", short, p.stepIDs())
 }
 
-// stepIDs returns the ids of all steps of a tree.
 func (p *planView) stepIDs() (ids []string) {
 	for _, of := range p.allPlans(nil) {
 		for _, st := range of.AgentExecutionSequence {

@@ -79,7 +79,6 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	return view.err
 }
 
-// showStep shows a step of the tree that the plan is in.
 func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *view, query url.Values) error {
 	query.Set("maxDepth", "0")
 	p, err := client.plan(ctx, c.Plan, query)

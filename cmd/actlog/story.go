@@ -77,7 +77,6 @@ func newStory(c *client, root string, v *view) *story {
 	}
 }
 
-// storyRow is what a story reads of a row.
 type storyRow struct {
 	tailRow
 	ParentPlanID, AgentRequest, Parameters, ThinkOutput, Result, DecidedBy, By string
@@ -85,7 +84,6 @@ type storyRow struct {
 	attempted
 }
 
-// moment is a line of a story, and when it happened.
 type moment struct {
 	at    time.Time
 	print func()
@@ -153,7 +151,6 @@ func (s *story) placed(r *storyRow) bool {
 	return true
 }
 
-// moments returns what is new in a row.
 func (s *story) moments(r *storyRow) []moment {
 	begin, end := cmp.Or(r.StartTime, r.ThinkStartTime, r.Time), cmp.Or(r.EndTime, r.ThinkEndTime)
 	later := time.Now()
@@ -357,7 +354,6 @@ func (s *story) reset(d storyDelta) {
 	}
 }
 
-// write writes a piece of a text.
 func (s *story) write(c *printedCycle, piece string) {
 	piece = terminal.Plain(piece)
 	if piece == "" {
@@ -416,7 +412,6 @@ func (s *story) line(depth int, parts ...string) {
 	s.put(s.asked)
 }
 
-// put writes a text as it is.
 func (s *story) put(text string) {
 	if text != "" {
 		_, err := io.WriteString(s.view.w, text)

@@ -24,7 +24,6 @@ func widthOf(w io.Writer) int {
 	return pipeWidth
 }
 
-// column is a column of a table.
 type column struct {
 	head string
 	// share is how much the column has of what the others leave, if the table would be too wide; 0: it is never cut.

@@ -66,7 +66,6 @@ func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
 	return t.follow(ctx)
 }
 
-// tailEvent is an event as JSON.
 type tailEvent struct {
 	ID    string          `json:"id"`
 	Event string          `json:"event"`

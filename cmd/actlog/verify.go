@@ -22,7 +22,6 @@ a prompt needs is there, and that it is what its hash says. It prints the cycles
 there are any. It changes nothing, and servers may go on meanwhile.`
 }
 
-// damageView is a damaged cycle as JSON.
 type damageView struct {
 	RootPlanID string `json:"rootPlanId"`
 	StepID     string `json:"stepId"`

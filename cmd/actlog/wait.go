@@ -202,7 +202,6 @@ func (w *waitView) drawFields(v *view) {
 	}
 }
 
-// waitsFor says what a wait of a type is for.
 func waitsFor(kind string) string {
 	return "waits for " + strings.ToLower(strings.ReplaceAll(words.Clean(kind), "_", " ")) + ":"
 }

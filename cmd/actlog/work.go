@@ -28,14 +28,12 @@ type workCmd struct {
 	databaseFlags
 }
 
-// Help explains the command.
 func (*workCmd) Help() string {
 	return `Runs agents on the record of a server: actlog serve --workers 0 on one machine, actlog work on
 others. All use the same database and the same configuration. When a worker dies, others go on with its
 runs. A worker waits until the database is there and a server has migrated it.`
 }
 
-// Run implements the command.
 func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 	switch {
 	case c.DatabaseURL == "":

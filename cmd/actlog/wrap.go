@@ -39,7 +39,6 @@ func wrapped(first, text, rest string, width int) []string {
 	return w.lines
 }
 
-// wrapping is a line that is wrapped.
 type wrapping struct {
 	begins, rest string
 	width        int
@@ -77,7 +76,6 @@ func (w *wrapping) putLong(word string) {
 	}
 }
 
-// end ends a line, and begins the next one.
 func (w *wrapping) end() {
 	shown := strings.TrimRight(w.line.String(), " ")
 	if w.colour != "" {
@@ -90,7 +88,6 @@ func (w *wrapping) end() {
 	w.room = max(w.width-columns(w.rest), leastText)
 }
 
-// colourOff ends a colour.
 const colourOff = "\x1b[0m"
 
 // nextWord returns the blanks or the word at the beginning of a text, and what follows.

@@ -374,7 +374,6 @@ func (c *calling) do(ctx context.Context) (tool.Result, error) {
 // timedOut is the error kind of calls that took too long.
 const timedOut = "timeout"
 
-// failedBy returns the error kind of a call that failed.
 func (c *calling) failedBy(result tool.Result) string {
 	switch {
 	case result.TimedOut:

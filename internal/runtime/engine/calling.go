@@ -33,7 +33,6 @@ type calling struct {
 	unanswered atomic.Bool
 }
 
-// change returns a change to the row of the call.
 func (c *calling) change(state record.State) *record.ActTool {
 	return &record.ActTool{
 		RootPlanID: c.row.RootPlanID, StepID: c.row.StepID, Seq: c.row.Seq, ToolCallID: c.row.ToolCallID, State: &state,

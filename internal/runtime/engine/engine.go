@@ -173,7 +173,6 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	return Started{RootPlanID: run.RootPlanID, PlanID: run.PlanID, Executor: run.Executor}, nil
 }
 
-// prepare checks a request.
 func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared, error) {
 	executor := e.executors[r.Executor]
 	if executor == nil {

@@ -161,5 +161,4 @@ func numberOf(text string) (any, bool) {
 	return n, true
 }
 
-// keyOf returns the key of the value of a field.
 func keyOf(input map[string]string) string { return cmp.Or(input["name"], input["label"]) }

@@ -140,7 +140,6 @@ func (r *Run) addLater(changes ...record.Change) {
 	r.later = append(r.later, changes...)
 }
 
-// hasLater reports whether something was left for the next write.
 func (r *Run) hasLater() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,7 +206,6 @@ func (r *Run) gain() []runstore.RunOp {
 	return []runstore.RunOp{runstore.Gain()}
 }
 
-// gained notes that a result is on record.
 func (r *Run) gained() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -347,7 +347,6 @@ func (s *Step) recordedInput(messages []model.Message) (newMessages *string, tot
 	return new(string(b)), new(charsOf(messages))
 }
 
-// charsOf returns the number of characters in messages.
 func charsOf(messages []model.Message) (count int64) {
 	for _, m := range messages {
 		for _, p := range m.Parts {

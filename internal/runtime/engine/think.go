@@ -255,7 +255,6 @@ func modelFailed(kind, message string) error {
 // workerLost is the error kind of what a worker began that was lost.
 const workerLost = "worker_lost"
 
-// generate asks the model once.
 func (s *Step) generate(
 	ctx context.Context, t Thinking, req model.Request, seq, attempt int64,
 ) (*model.Response, *time.Time, error) {

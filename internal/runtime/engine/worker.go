@@ -172,7 +172,6 @@ func (w *worker) setClock(ctx context.Context, asked, now time.Time) {
 	}
 }
 
-// drop gives up all runs.
 func (w *worker) drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -354,7 +353,6 @@ func (w *worker) makesRoom(ctx context.Context, row runstore.Worker, loneAt int)
 	return waits
 }
 
-// hold starts to carry a run.
 func (w *worker) hold(c runstore.Claimed) {
 	e := w.engine
 	e.metrics.claims.WithLabelValues(c.Executor).Inc()

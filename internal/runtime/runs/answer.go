@@ -93,7 +93,6 @@ type arriving struct {
 	gap     bool // a piece is missing
 }
 
-// add adds a piece.
 func (a *arriving) add(d delta.Delta) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

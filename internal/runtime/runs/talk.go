@@ -132,7 +132,6 @@ func (t *Talk) arrived(ctx context.Context, d delta.Delta, send func(Event) erro
 	return false, t.text(d, send)
 }
 
-// text sends a piece of a text that has just arrived.
 func (t *Talk) text(d delta.Delta, send func(Event) error) error {
 	text := t.live[d.Seq]
 	if text == nil {
@@ -275,7 +274,6 @@ func (t *teller) sendText(turn int64, text string) {
 	t.tell(TextDelta, data)
 }
 
-// sendEnd sends how the run ended.
 func (t *teller) sendEnd(d *runstore.RunDetail) {
 	var result struct {
 		FinalResponse json.RawMessage `json:"final_response"`

@@ -203,7 +203,6 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 	return ending{n.ID, text, err}
 }
 
-// blocked is the reason why a node does not begin.
 const blocked = "Cannot proceed - dependencies failed"
 
 // end ends the run: nodes that could not begin are BLOCKED. Its answer is what those nodes found whose results no

@@ -32,7 +32,6 @@ type input struct {
 	Draft      bool   `json:"draft,omitempty"` // plan, and no more
 }
 
-// definition is what a run keeps.
 type definition struct {
 	Models []engine.ModelInfo  `json:"models"`           // the default one first
 	Agents []define.Definition `json:"agents,omitempty"` // that may carry out nodes

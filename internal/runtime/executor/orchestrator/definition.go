@@ -11,7 +11,6 @@ import (
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
-// input is what a run is given.
 type input struct {
 	Request          string   `json:"request"`
 	Mode             string   `json:"mode"` // agent or chat; agent if it lacks

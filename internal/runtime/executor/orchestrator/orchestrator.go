@@ -60,7 +60,6 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	return engine.Result{Summary: answer}, err
 }
 
-// answer returns the answer to the request.
 func (w *work) answer(ctx context.Context) (string, error) {
 	history, err := w.run.History(ctx, w.run.ConversationID(), historyMessages)
 	if err != nil {

@@ -28,7 +28,6 @@ type step struct {
 	Dependencies []int `json:"dependencies"`
 }
 
-// outcome is how a step ended.
 type outcome struct {
 	step    step
 	output  string
@@ -37,7 +36,6 @@ type outcome struct {
 
 func (o outcome) skipped() bool { return o.failure != nil && o.failure.State == record.Skipped }
 
-// readPlan reads the answer of the planner.
 func readPlan(text string, d define.OrchestratorDefinition) (p plan, err error) {
 	if err := engine.ReadAnswer(text, &p); err != nil {
 		return p, badPlan("The plan is no JSON that fits: %v", err)

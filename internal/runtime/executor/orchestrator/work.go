@@ -13,7 +13,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// work is the work on a request.
 type work struct {
 	run        *engine.Run
 	own        *engine.Step

@@ -12,20 +12,17 @@ import (
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
-// plan is what the model answers with.
 type plan struct {
 	Steps     []step `json:"steps"`
 	Reasoning string `json:"reasoning"`
 }
 
-// decision is what the model answers with in an iteration.
 type decision struct {
 	Done      bool   `json:"done"`
 	Reasoning string `json:"reasoning"`
 	Step      *step  `json:"step"`
 }
 
-// step is one operation.
 type step struct {
 	Tool      string          `json:"tool"`
 	Operation string          `json:"operation"`
@@ -42,7 +39,6 @@ func (p plan) operations() []string {
 	return names
 }
 
-// readPlan reads the answer to the planning call.
 func readPlan(text string) (p plan, err error) {
 	if err := engine.ReadAnswer(text, &p); err != nil {
 		return p, badPlan(notJSON, err)

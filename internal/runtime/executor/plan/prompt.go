@@ -33,7 +33,6 @@ func expert(role string) string {
 	return "You are an expert " + role + " engineer."
 }
 
-// planPrompt asks for a whole plan.
 func planPrompt(role string, c capabilities) string {
 	return system(role, c) + `
 
@@ -42,7 +41,6 @@ Plan the whole task now: you will not see what the operations return. Answer wit
 A task that needs no operation has an empty list of steps.`
 }
 
-// decidePrompt asks for one operation at a time.
 func decidePrompt(role string, c capabilities) string {
 	return system(role, c) + `
 
@@ -58,7 +56,6 @@ func system(role string, c capabilities) string {
 		expert(role), c.Mode, b)
 }
 
-// taskPrompt is what a model is told of a task.
 func taskPrompt(t task) string {
 	if t.Context == "" {
 		return "Task: " + t.Task
@@ -66,7 +63,6 @@ func taskPrompt(t task) string {
 	return "Task: " + t.Task + "\n\nContext:\n" + t.Context
 }
 
-// observation is what came of an operation.
 type observation struct {
 	iteration int
 	step      step

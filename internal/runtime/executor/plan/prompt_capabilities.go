@@ -19,7 +19,6 @@ type capabilities struct {
 	names map[[2]string]string // of the tools of all operations, also of those that are not offered
 }
 
-// operation is one of them.
 type operation struct {
 	Description string          `json:"description"`
 	Params      json.RawMessage `json:"params"`

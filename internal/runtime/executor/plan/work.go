@@ -12,7 +12,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// work is the work on a task.
 type work struct {
 	run     *engine.Run
 	step    *engine.Step

@@ -19,7 +19,6 @@ type Asked struct {
 	History []historyMessage `json:"history,omitempty"`
 }
 
-// historyMessage is a message of a history.
 type historyMessage struct {
 	Role    model.Role `json:"role"` // user or assistant
 	Content string     `json:"content"`

@@ -128,7 +128,6 @@ func Advance(ctx context.Context, run *engine.Run) (answer string, err error) {
 // maxAnswer bounds what a step of a template is told of each answer before, in bytes.
 const maxAnswer = 20 << 10
 
-// answered is a step that was done.
 type answered struct{ agent, request, answer string }
 
 // stepPrompt is the request of a step, with what the steps before it answered.

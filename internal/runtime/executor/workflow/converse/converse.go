@@ -104,7 +104,6 @@ func (t *conversation) loadMessages(ctx context.Context) (err error) {
 	return nil
 }
 
-// keep saves the new messages to the session.
 func (t *conversation) keep() {
 	if own := t.messages[t.ownFrom:]; t.asked.Session.ID != "" && len(own) > t.kept {
 		t.run.Say(t.asked.Session, t.kept, own[t.kept:]...)
@@ -220,7 +219,6 @@ func (t *conversation) refuse(call model.ToolCall, _ int) string {
 	return ""
 }
 
-// argumentsError returns why the arguments of a call are bad.
 func argumentsError(arguments string) error {
 	_, err := tool.Canonical(json.RawMessage(arguments))
 	return err
@@ -241,7 +239,6 @@ func resultsMessage(calls []model.ToolCall, results []tool.Result) model.Message
 	return engine.ResultsMessage(calls, results)
 }
 
-// result says how the conversation ended.
 func (t *conversation) result(answer string, failure *engine.RunError) workflow.AgentResult {
 	r := workflow.AgentResult{
 		AgentName: t.agent.Agent, Status: workflow.Success, ConversationHistory: workflow.MessagesOf(t.messages),
