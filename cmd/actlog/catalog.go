@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/actlog/actlog/internal/runtime/catalog"
 	"github.com/actlog/actlog/internal/view/words"
 )
 
@@ -26,18 +27,6 @@ type modelsCmd struct {
 }
 
 // agentView is what the command shows of an agent.
-type agentView struct {
-	Name, Description string
-	Model             *struct{ Name string }
-	Tools             []string
-	MCPServers        []string
-	SubAgents         []string
-	EnableWrite       bool
-	Version           *int64
-	Configured        bool
-	Workers           int64
-}
-
 // toolView is what the command shows of a tool.
 type toolView struct {
 	Name, Description string
@@ -56,48 +45,21 @@ type mcpServerView struct {
 	UsedBy []string
 }
 
-// modelView is what the command shows of a model.
-type modelView struct {
-	Name, Provider, Model, Host string
-	Priced, Configured          bool
-	MaxConcurrent, Workers      int64
-}
-
 func (c *agentsCmd) Run(ctx context.Context, e *env, client *client) error {
-	const what = "list agents"
-	var list struct{ Items []json.RawMessage }
-	if err := client.get(ctx, what, "/api/v1/agents", &list); err != nil {
-		return err
-	}
-	if c.JSON {
-		return printLines(e, what, list.Items)
-	}
-
-	agents, err := decodeAll[agentView](what, list.Items)
-	if err != nil {
-		return err
-	}
-	if len(agents) == 0 {
-		return none(e, "agents")
-	}
-
-	t := &table{columns: []column{
+	columns := []column{
 		{head: "AGENT"}, {head: "MODEL"}, {head: "WRITES"}, {head: "VERSION"}, {head: "WORKERS"}, {head: "TOOLS", share: 2},
 		{head: "DESCRIPTION", share: 3},
-	}}
-	for i := range agents {
-		t.add(agents[i].cells()...)
 	}
-	return t.write(e.stdout, widthOf(e.stdout))
+	return listThings(ctx, client, e, "agents", c.JSON, columns, agentCells)
 }
 
-func (a *agentView) cells() []string {
+func agentCells(a *catalog.Agent) []string {
 	model, version := "-", "-"
 	if a.Model != nil {
 		model = cmp.Or(words.Clean(a.Model.Name), "-")
 	}
 	if a.Version != nil {
-		version = words.Grouped(*a.Version)
+		version = words.Grouped(int64(*a.Version))
 	}
 
 	tools := a.Tools
@@ -114,7 +76,7 @@ func (a *agentView) cells() []string {
 	}
 
 	return []string{
-		words.Clean(a.Name), model, yes(a.EnableWrite), version, words.Grouped(a.Workers), listOf(tools),
+		words.Clean(a.Name), model, yes(a.EnableWrite), version, words.Grouped(int64(a.Workers)), listOf(tools),
 		words.Shorten(description, cellRunes),
 	}
 }
@@ -172,40 +134,52 @@ func (v *toolView) cells() []string {
 }
 
 func (c *modelsCmd) Run(ctx context.Context, e *env, client *client) error {
-	const what = "list models"
+	columns := []column{
+		{head: "NAME"}, {head: "PROVIDER"}, {head: "MODEL", share: 1}, {head: "HOST", share: 1}, {head: "PRICED"},
+		{head: "AT ONCE"}, {head: "WORKERS"},
+	}
+	return listThings(ctx, client, e, "models", c.JSON, columns, modelCells)
+}
+
+func modelCells(m *catalog.Model) []string {
+	priced, most := yes(m.Priced), "any"
+	if m.MaxConcurrent > 0 {
+		most = words.Grouped(int64(m.MaxConcurrent))
+	}
+	if !m.Configured { // only the name is known
+		priced, most = "-", "-"
+	}
+
+	return []string{
+		words.Clean(m.Name), cmp.Or(words.Clean(m.Provider), "-"), cmp.Or(words.Clean(m.Model), "-"),
+		cmp.Or(words.Clean(m.Host), "-"), priced, most, words.Grouped(int64(m.Workers)),
+	}
+}
+
+// listThings lists what a server has for runs: as JSON, or as a table with the cells of each.
+func listThings[T any](
+	ctx context.Context, c *client, e *env, things string, asJSON bool, columns []column, cells func(*T) []string,
+) error {
+	what := "list " + things
 	var list struct{ Items []json.RawMessage }
-	if err := client.get(ctx, what, "/api/v1/models", &list); err != nil {
+	if err := c.get(ctx, what, "/api/v1/"+things, &list); err != nil {
 		return err
 	}
-	if c.JSON {
+	if asJSON {
 		return printLines(e, what, list.Items)
 	}
 
-	models, err := decodeAll[modelView](what, list.Items)
+	all, err := decodeAll[T](what, list.Items)
 	if err != nil {
 		return err
 	}
-	if len(models) == 0 {
-		return none(e, "models")
+	if len(all) == 0 {
+		return none(e, things)
 	}
 
-	t := &table{columns: []column{
-		{head: "NAME"}, {head: "PROVIDER"}, {head: "MODEL", share: 1}, {head: "HOST", share: 1}, {head: "PRICED"},
-		{head: "AT ONCE"}, {head: "WORKERS"},
-	}}
-	for _, m := range models {
-		priced, most := yes(m.Priced), "any"
-		if m.MaxConcurrent > 0 {
-			most = words.Grouped(m.MaxConcurrent)
-		}
-		if !m.Configured { // only the name is known
-			priced, most = "-", "-"
-		}
-
-		t.add(
-			words.Clean(m.Name), cmp.Or(words.Clean(m.Provider), "-"), cmp.Or(words.Clean(m.Model), "-"),
-			cmp.Or(words.Clean(m.Host), "-"), priced, most, words.Grouped(m.Workers),
-		)
+	t := &table{columns: columns}
+	for i := range all {
+		t.add(cells(&all[i])...)
 	}
 	return t.write(e.stdout, widthOf(e.stdout))
 }

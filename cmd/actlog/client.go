@@ -286,9 +286,14 @@ func (c *client) get(ctx context.Context, what, path string, into any) error {
 }
 
 func (c *client) read(ctx context.Context, what, path string) ([]byte, error) {
+	return c.call(ctx, what, http.MethodGet, path, nil, nil)
+}
+
+// call sends a request, and returns the answer.
+func (c *client) call(ctx context.Context, what, method, path string, header http.Header, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	resp, err := c.open(ctx, what, http.MethodGet, path, nil, nil)
+	resp, err := c.open(ctx, what, method, path, header, body)
 	if err != nil {
 		return nil, err
 	}
@@ -303,17 +308,9 @@ func (c *client) post(ctx context.Context, what, path string, header http.Header
 		return fmt.Errorf("%s: %w", what, err)
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	all := http.Header{"Content-Type": {wire.TypeJSON}}
 	maps.Copy(all, header)
-	resp, err := c.open(ctx, what, http.MethodPost, path, all, raw)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-
-	answer, err := c.readAll(what, resp.Body)
+	answer, err := c.call(ctx, what, http.MethodPost, path, all, raw)
 	if err != nil {
 		return err
 	}
@@ -453,17 +450,12 @@ func (c *client) readAll(what string, answer io.Reader) ([]byte, error) {
 // checkWritable checks that the server takes records, by sending it none. A busy
 // server passes.
 func (c *client) checkWritable(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	resp, err := c.open(ctx, "write records", http.MethodPost, "/api/v1/records",
+	_, err := c.call(ctx, "write records", http.MethodPost, "/api/v1/records",
 		http.Header{"Content-Type": {wire.TypeNDJSON}}, nil)
-	switch {
-	case busyFor(err) > 0:
+	if busyFor(err) > 0 {
 		return nil
-	case err != nil:
-		return err
 	}
-	return resp.Body.Close()
+	return err
 }
 
 // callError is a request that failed in a way that a caller may handle. If the server did not

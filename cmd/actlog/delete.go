@@ -87,11 +87,6 @@ func confirm(ctx context.Context, e *env, command, question string) error {
 }
 
 func (c *client) delete(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	resp, err := c.open(ctx, named("plan", id), http.MethodDelete, planPath(id), nil, nil)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
+	_, err := c.call(ctx, named("plan", id), http.MethodDelete, planPath(id), nil, nil)
+	return err
 }

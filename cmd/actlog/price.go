@@ -31,27 +31,28 @@ type priceListCmd struct {
 
 // priceJSON is a price as --json prints it, and as files for price import have it.
 type priceJSON struct {
-	Provider        string     `json:"provider"`
-	Model           string     `json:"model"`
-	FromDay         string     `json:"fromDay"`
-	InputUSD        float64    `json:"inputUsd"`
-	OutputUSD       float64    `json:"outputUsd"`
-	CacheReadUSD    *float64   `json:"cacheReadUsd"`
-	CacheWriteUSD   *float64   `json:"cacheWriteUsd"`
-	CacheWrite1hUSD *float64   `json:"cacheWrite1hUsd"`
-	Tiers           []tierJSON `json:"tiers"`
-	Source          string     `json:"source"`
-	Seen            *string    `json:"seen"`
-	ListDate        *string    `json:"listDate"`
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	FromDay  string `json:"fromDay"`
+	ratesJSON
+	Tiers    []tierJSON `json:"tiers"`
+	Source   string     `json:"source"`
+	Seen     *string    `json:"seen"`
+	ListDate *string    `json:"listDate"`
 }
 
 type tierJSON struct {
-	AboveTokens     int64    `json:"aboveTokens"`
-	InputUSD        float64  `json:"inputUsd"`
-	OutputUSD       float64  `json:"outputUsd"`
-	CacheReadUSD    *float64 `json:"cacheReadUsd"`
-	CacheWriteUSD   *float64 `json:"cacheWriteUsd"`
-	CacheWrite1hUSD *float64 `json:"cacheWrite1hUsd"`
+	AboveTokens int64 `json:"aboveTokens"`
+	ratesJSON
+}
+
+// ratesJSON are [store.Rates].
+type ratesJSON struct {
+	Input        float64  `json:"inputUsd"`
+	Output       float64  `json:"outputUsd"`
+	CacheRead    *float64 `json:"cacheReadUsd"`
+	CacheWrite   *float64 `json:"cacheWriteUsd"`
+	CacheWrite1h *float64 `json:"cacheWrite1hUsd"`
 }
 
 func newPriceJSON(p *store.Price) priceJSON {
@@ -63,13 +64,12 @@ func newPriceJSON(p *store.Price) priceJSON {
 	}
 
 	j := priceJSON{
-		Provider: p.Provider, Model: p.Model, FromDay: p.FromDay.Format(time.DateOnly), InputUSD: p.Input,
-		OutputUSD:    p.Output,
-		CacheReadUSD: p.CacheRead, CacheWriteUSD: p.CacheWrite, CacheWrite1hUSD: p.CacheWrite1h, Tiers: []tierJSON{},
-		Source: p.Source, Seen: day(p.Seen), ListDate: day(p.ListDate),
+		Provider: p.Provider, Model: p.Model, FromDay: p.FromDay.Format(time.DateOnly), Tiers: []tierJSON{},
+		ratesJSON: ratesJSON{p.Input, p.Output, p.CacheRead, p.CacheWrite, p.CacheWrite1h},
+		Source:    p.Source, Seen: day(p.Seen), ListDate: day(p.ListDate),
 	}
 	for _, t := range p.Tiers {
-		j.Tiers = append(j.Tiers, tierJSON{t.Above, t.Input, t.Output, t.CacheRead, t.CacheWrite, t.CacheWrite1h})
+		j.Tiers = append(j.Tiers, tierJSON{t.Above, ratesJSON(t.Rates)})
 	}
 	return j
 }
@@ -121,9 +121,9 @@ func (p priceJSON) rows() (rows []string) {
 		seen = *p.Seen
 	}
 
-	row := func(above string, input, output, cacheRead, cacheWrite, cacheWrite1h *float64) {
+	row := func(above string, r ratesJSON) {
 		cells := []string{cmp.Or(terminal.Line(p.Provider), "(any)"), terminal.Line(p.Model), p.FromDay, above}
-		for _, amount := range []*float64{input, output, cacheRead, cacheWrite, cacheWrite1h} {
+		for _, amount := range []*float64{&r.Input, &r.Output, r.CacheRead, r.CacheWrite, r.CacheWrite1h} {
 			cell := "-"
 			if amount != nil {
 				cell = strconv.FormatFloat(*amount, 'f', -1, 64)
@@ -133,10 +133,9 @@ func (p priceJSON) rows() (rows []string) {
 		rows = append(rows, strings.Join(append(cells, seen), "\t"))
 	}
 
-	row("-", &p.InputUSD, &p.OutputUSD, p.CacheReadUSD, p.CacheWriteUSD, p.CacheWrite1hUSD)
+	row("-", p.ratesJSON)
 	for _, t := range p.Tiers {
-		row(strconv.FormatInt(t.AboveTokens, 10), &t.InputUSD, &t.OutputUSD, t.CacheReadUSD, t.CacheWriteUSD,
-			t.CacheWrite1hUSD)
+		row(strconv.FormatInt(t.AboveTokens, 10), t.ratesJSON)
 	}
 	return rows
 }
@@ -258,9 +257,17 @@ func (c *priceApplyCmd) Run(ctx context.Context, e *env) error {
 }
 
 func parseDay(flag, s string) (time.Time, error) {
+	day, err := dayOf(flag, s)
+	if err != nil {
+		return day, usageError(err.Error())
+	}
+	return day, nil
+}
+
+func dayOf(what, s string) (time.Time, error) {
 	day, err := time.Parse(time.DateOnly, s)
 	if err != nil {
-		return day, usageError(fmt.Sprintf("%s must be a day such as 2026-11-20, not %q", flag, s))
+		return day, fmt.Errorf("%s must be a day such as 2026-11-20, not %q", what, s)
 	}
 	return day, nil
 }

@@ -175,12 +175,7 @@ func (d *priceDocument) date() (time.Time, error) {
 	if day == "" {
 		return time.Now().UTC().Truncate(24 * time.Hour), nil
 	}
-
-	date, err := time.Parse(time.DateOnly, day)
-	if err != nil {
-		return date, fmt.Errorf("date must be a day such as 2026-11-20, not %q", day)
-	}
-	return date, nil
+	return dayOf("date", day)
 }
 
 // strictly decodes an object whose members are all known.
@@ -193,28 +188,22 @@ func strictly(raw json.RawMessage, to any) error {
 // price returns a price of a list. Without a first day it holds from the date of the list.
 func (p *priceJSON) price(date time.Time) (price store.Price, err error) {
 	price = store.Price{
-		Provider: p.Provider, Model: p.Model, FromDay: date, Input: p.InputUSD, Output: p.OutputUSD,
-		CacheRead: p.CacheReadUSD, CacheWrite: p.CacheWriteUSD, CacheWrite1h: p.CacheWrite1hUSD, Source: p.Source,
+		Provider: p.Provider, Model: p.Model, FromDay: date, Input: p.Input, Output: p.Output,
+		CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Source: p.Source,
 	}
 	for _, t := range p.Tiers {
-		price.Tiers = append(price.Tiers, store.Tier{Above: t.AboveTokens, Rates: store.Rates{
-			Input: t.InputUSD, Output: t.OutputUSD, CacheRead: t.CacheReadUSD, CacheWrite: t.CacheWriteUSD,
-			CacheWrite1h: t.CacheWrite1hUSD,
-		}})
+		price.Tiers = append(price.Tiers, store.Tier{Above: t.AboveTokens, Rates: store.Rates(t.ratesJSON)})
 	}
 
 	if p.FromDay != "" {
-		if price.FromDay, err = time.Parse(time.DateOnly, p.FromDay); err != nil {
-			return price, fmt.Errorf("fromDay must be a day such as 2026-11-20, not %q", p.FromDay)
+		if price.FromDay, err = dayOf("fromDay", p.FromDay); err != nil {
+			return price, err
 		}
 	}
-
 	if p.Seen != nil {
-		seen, err := time.Parse(time.DateOnly, *p.Seen)
-		if err != nil {
-			return price, fmt.Errorf("seen must be a day such as 2026-11-20, not %q", *p.Seen)
-		}
+		seen, err := dayOf("seen", *p.Seen)
 		price.Seen = &seen
+		return price, err
 	}
 	return price, nil
 }

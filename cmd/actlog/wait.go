@@ -322,19 +322,19 @@ func (w *waitView) check(d decide) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.about().About(&record.Wait{Type: new(record.WaitType(w.Type)), FormInputs: w.FormInputs, Subject: subject})
+	values := map[string]json.RawMessage{}
+	for name, value := range d.Values {
+		values[name], _ = json.Marshal(value) // a text: it cannot fail
+	}
+
+	decided := decision.Decision{Decision: d.Decision, Text: d.Text, Claim: d.By, Values: values}
+	_, err = decided.About(&record.Wait{
+		Type: new(record.WaitType(w.Type)), FormInputs: w.FormInputs, Subject: subject,
+	})
 	if bad, ok := errors.AsType[*record.InvalidError](err); ok {
 		return usageError(words.Clean(bad.Field) + " " + words.Clean(bad.Reason))
 	}
 	return err
-}
-
-func (d decide) about() decision.Decision {
-	out := decision.Decision{Decision: d.Decision, Text: d.Text, Claim: d.By, Values: map[string]json.RawMessage{}}
-	for name, value := range d.Values {
-		out.Values[name], _ = json.Marshal(value) // a text: it cannot fail
-	}
-	return out
 }
 
 // answer sends a decision about a wait of a run. A [lateError] means that somebody else was faster, that
