@@ -49,26 +49,19 @@ func New(source Source, s Store) *Catalog { return &Catalog{source, s} }
 
 // Agent is an agent that can be run.
 type Agent struct {
-	Name        string        `json:"name"`
-	Description string        `json:"description"`
-	Model       *AgentModel   `json:"model"` // nil: not known here
-	Tools       []string      `json:"tools"` // names and patterns
-	MCPServers  []string      `json:"mcpServers"`
-	SubAgents   []string      `json:"subAgents"`
-	MaxSteps    int           `json:"maxSteps"` // 0: the default
-	EnableWrite bool          `json:"enableWrite"`
-	Limits      define.Limits `json:"limits"`
-	Version     *int          `json:"version"` // nil: no run has had this definition
-	SHA256      *string       `json:"sha256"`
-	Configured  bool          `json:"configured"` // on this server, which can start it
-	Workers     int           `json:"workers"`    // live ones that have it
-}
-
-// AgentModel is the model of an agent.
-type AgentModel struct {
-	Name     string `json:"name"` // in the configuration
-	Provider string `json:"provider"`
-	Model    string `json:"model"`
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Model       *engine.ModelInfo `json:"model"` // nil: not known here
+	Tools       []string          `json:"tools"` // names and patterns
+	MCPServers  []string          `json:"mcpServers"`
+	SubAgents   []string          `json:"subAgents"`
+	MaxSteps    int               `json:"maxSteps"` // 0: the default
+	EnableWrite bool              `json:"enableWrite"`
+	Limits      define.Limits     `json:"limits"`
+	Version     *int              `json:"version"` // nil: no run has had this definition
+	SHA256      *string           `json:"sha256"`
+	Configured  bool              `json:"configured"` // on this server, which can start it
+	Workers     int               `json:"workers"`    // live ones that have it
 }
 
 // agentKind begins the ids of the definitions of agents, and what workers call them.
@@ -148,7 +141,7 @@ func agentOf(name string, body json.RawMessage) Agent {
 
 	a.Description, a.MaxSteps = d.Description, d.MaxSteps
 	a.EnableWrite, a.Limits = d.EnableWrite, d.Limits
-	a.Model = &AgentModel{d.Model.Name, d.Model.Provider, d.Model.Model}
+	a.Model = &engine.ModelInfo{Name: d.Model.Name, Provider: d.Model.Provider, Model: d.Model.Model}
 	a.MCPServers = append(a.MCPServers, d.MCPServers...)
 
 	for _, pattern := range d.Tools {

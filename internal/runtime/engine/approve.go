@@ -35,7 +35,7 @@ func (c *calling) shown(ctx context.Context, key string) (about, error) {
 func (c *calling) foresee(ctx context.Context) (a about, err error) {
 	ctx = c.startedBy(ctx)
 	preview, can, err := tool.PreviewOf(ctx, c.tool, c.policy, c.toolCall(nil))
-	if cause := c.step.run.interrupted(ctx); cause != nil {
+	if cause := context.Cause(ctx); cause != nil {
 		return about{}, cause
 	} else if err != nil {
 		return about{}, &unapprovableError{err.Error()}
@@ -49,7 +49,7 @@ func (c *calling) foresee(ctx context.Context) (a about, err error) {
 	if known, ok := c.tool.(tool.Toucher); ok {
 		a.Files, err = known.Touches(ctx, c.toolCall(nil))
 	}
-	if cause := c.step.run.interrupted(ctx); cause != nil {
+	if cause := context.Cause(ctx); cause != nil {
 		return about{}, cause
 	} else if err != nil {
 		return about{}, &unapprovableError{"The call cannot be approved: " + err.Error()}

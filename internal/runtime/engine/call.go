@@ -265,7 +265,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		result, err = c.endInNewAttempt(record.Completed, result, "")
 		return result, true, err
 	}
-	if cause := c.step.run.interrupted(ctx); cause != nil {
+	if cause := context.Cause(ctx); cause != nil {
 		return tool.Result{}, true, cause
 	}
 
@@ -337,8 +337,8 @@ func (c *calling) execute(ctx context.Context) (tool.Result, error) {
 		return c.recordEnd(record.Completed, result, "")
 	case errors.As(err, &parked):
 		return tool.Result{}, err
-	case r.interrupted(ctx) != nil: // it stays RUNNING: nobody can say how it ended
-		return tool.Result{}, r.interrupted(ctx)
+	case context.Cause(ctx) != nil: // it stays RUNNING: nobody can say how it ended
+		return tool.Result{}, context.Cause(ctx)
 	}
 
 	kind := "unknown"

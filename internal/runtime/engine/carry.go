@@ -126,7 +126,7 @@ func (r *Run) planRow(state record.State) *record.Plan {
 // finishTurn puts on record how far the run came, and lets go of it. It tries until that is done, or the
 // worker has lost its lease.
 func (e *Engine) finishTurn(ctx context.Context, r *Run, result Result, err error) {
-	if cause := r.interrupted(ctx); cause != nil { // what the executor makes of it does not count
+	if cause := context.Cause(ctx); cause != nil { // what the executor makes of it does not count
 		err = cause
 	}
 
@@ -195,7 +195,7 @@ func (r *Run) park(p *parkedError) error {
 func (r *Run) letGo(state record.State, until time.Time, changes []record.Change, ops ...runstore.RunOp) error {
 	err := r.write(changes, slices.Concat(ops, r.clock.stopped(), []runstore.RunOp{runstore.Park(until)})...)
 	if err == nil {
-		r.engine.metrics.parkedAs(r.run.Executor, state)
+		r.engine.metrics.parked.WithLabelValues(r.run.Executor, string(state)).Inc()
 	}
 	return err
 }
@@ -260,7 +260,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	if err := r.write(changes, ops...); err != nil {
 		return err
 	}
-	r.engine.metrics.end(r.run.Executor, state)
+	r.engine.metrics.ended.WithLabelValues(r.run.Executor, string(state)).Inc()
 	return nil
 }
 

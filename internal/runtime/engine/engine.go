@@ -23,6 +23,10 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
+// DefaultLease is how long the runs of a worker are its own after a heartbeat. When a worker is killed, others go on
+// with its runs after this time.
+const DefaultLease = 3 * time.Second
+
 // Started says which run a request started.
 type Started struct {
 	RootPlanID string

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -159,6 +160,14 @@ func (p *Prepared) Keep(input, definition any) (err error) {
 		p.Definition, err = json.Marshal(definition)
 	}
 	return err
+}
+
+// newArtifact returns something that a plan produced, known by its name.
+func newArtifact(parts Parts, rootPlanID, planID string, a tool.Artifact) *record.Artifact {
+	return &record.Artifact{
+		RootPlanID: rootPlanID, PlanID: planID, Name: a.Name, Type: new(cmp.Or(a.Type, "generic")),
+		Value: json.RawMessage(parts.Redact(string(a.Value))),
+	}
 }
 
 // Continuing is an executor whose runs may go on from what another run produced.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/internal/runtime/runstore"
-	"github.com/actlog/actlog/record"
 )
 
 // metrics counts what an engine does. Labels hold the names of executors, models and tools, which the
@@ -64,15 +63,6 @@ func newMetrics() *metrics {
 	})
 	m.all = append(m.all, m.carried)
 	return m
-}
-
-// parkedAs counts that a run was let go of.
-func (m *metrics) parkedAs(executor string, state record.State) {
-	m.parked.WithLabelValues(executor, string(state)).Inc()
-}
-
-func (m *metrics) end(executor string, state record.State) {
-	m.ended.WithLabelValues(executor, string(state)).Inc()
 }
 
 // asked counts a call of a model. An error that is none of the model is not counted.

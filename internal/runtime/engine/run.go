@@ -127,10 +127,7 @@ func (r *Run) heed(asked runstore.Desired) {
 func (r *Run) boundary(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return r.halt
+	return cmp.Or(context.Cause(ctx), r.halt)
 }
 
 // addLater adds changes to the next write.
@@ -197,21 +194,6 @@ func (r *Run) now() time.Time { return r.engine.clock.now() }
 // redact returns a text as it may be on record.
 func (r *Run) redact(text string) string { return r.parts.Redact(text) }
 
-// gain returns what a write that puts a result on record does besides: the workers that the run lost before it do not
-// count any more.
-func (r *Run) gain() []runstore.RunOp {
-	if r.suspect() == 0 {
-		return nil
-	}
-	return []runstore.RunOp{runstore.Gain()}
-}
-
-func (r *Run) gained() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lost = 0
-}
-
 // suspect is how many workers the run has lost in a row.
 func (r *Run) suspect() int {
 	r.mu.Lock()
@@ -219,13 +201,21 @@ func (r *Run) suspect() int {
 	return r.lost
 }
 
-// writeResult writes changes with which a result is on record.
+// writeResult writes changes with which a result is on record: the workers that the run lost before it do not count any
+// more.
 func (r *Run) writeResult(changes []record.Change) error {
-	err := r.write(changes, r.gain()...)
-	if err == nil {
-		r.gained()
+	var ops []runstore.RunOp
+	if r.suspect() > 0 {
+		ops = append(ops, runstore.Gain())
 	}
-	return err
+	if err := r.write(changes, ops...); err != nil {
+		return err
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = 0
+	return nil
 }
 
 // used returns why the run may not use more of a model, if so.
@@ -351,8 +341,7 @@ func (r *Run) Artifacts(ctx context.Context) (names []string, err error) {
 
 // Metadata puts metadata of the plan on record, with the next thing that is.
 func (r *Run) Metadata(m json.RawMessage) {
-	row := &record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Metadata: m}
-	r.addLater(row)
+	r.addLater(&record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Metadata: m})
 }
 
 // Title puts another title of the plan on record, with the next thing that is.

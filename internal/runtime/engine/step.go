@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
@@ -350,12 +351,12 @@ func (s *Step) recordedInput(messages []model.Message) (newMessages *string, tot
 func charsOf(messages []model.Message) (count int64) {
 	for _, m := range messages {
 		for _, p := range m.Parts {
-			count += int64(len([]rune(p.Text)))
+			count += int64(utf8.RuneCountInString(p.Text))
 			if p.Call != nil {
-				count += int64(len([]rune(p.Call.Arguments)))
+				count += int64(utf8.RuneCountInString(p.Call.Arguments))
 			}
 			if p.Result != nil {
-				count += int64(len([]rune(p.Result.Text)))
+				count += int64(utf8.RuneCountInString(p.Result.Text))
 			}
 		}
 	}

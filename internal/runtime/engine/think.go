@@ -208,7 +208,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		if err == nil {
 			return s.keep(row(attempt), response, first, t)
 		}
-		if err := r.interrupted(ctx); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
 
@@ -281,14 +281,6 @@ func (s *Step) generate(
 	}
 	s.run.engine.metrics.asked(t.Model.Name(), time.Since(began), err)
 	return response, first, err
-}
-
-// interrupted returns why the run should not go on at once, if its context ended.
-func (r *Run) interrupted(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 // wait waits, unless the run should not go on meanwhile.

@@ -40,8 +40,8 @@ func (c *calling) fail(ctx context.Context, result tool.Result, kind string) (to
 	switch {
 	case done:
 		return c.recordEnd(record.Completed, before, "")
-	case c.step.run.interrupted(ctx) != nil:
-		return tool.Result{}, c.step.run.interrupted(ctx)
+	case context.Cause(ctx) != nil:
+		return tool.Result{}, context.Cause(ctx)
 	case err != nil:
 		result.Text = unknownText + " It was made again, which failed: " + result.Text
 		return c.recordEnd(record.Unknown, result, kind)

@@ -206,25 +206,15 @@ func (t *teller) sendTurns(cycles []*tree.Cycle) (done bool) {
 
 		t.sendText(c.Record.Seq, optional.Value(c.Record.ThinkOutput))
 		for _, call := range c.ToolCalls {
-			is := func(more string, value any) map[string]any {
-				data := map[string]any{
-					"turn": c.Record.Seq, "id": call.Record.ToolCallID, "tool_call_id": call.Record.ProviderCallID,
-					"name": call.Record.Name,
-				}
-				if more != "" {
-					data[more] = value
-				}
-				return data
-			}
-
-			t.tell(ToolUseStart, is("", nil))
-			t.tell(ToolUseInputDelta, is("input", optional.Value(call.Record.Parameters)))
-			t.tell(ToolUseEnd, is("", nil))
+			t.tell(ToolUseStart, dataOf(&call.Record))
+			input := dataOf(&call.Record)
+			input["input"] = optional.Value(call.Record.Parameters)
+			t.tell(ToolUseInputDelta, input)
+			t.tell(ToolUseEnd, dataOf(&call.Record))
 		}
 
 		for _, call := range c.ToolCalls {
-			r := &call.Record
-			data := map[string]any{"turn": r.Seq, "id": r.ToolCallID, "tool_call_id": r.ProviderCallID, "name": r.Name}
+			r, data := &call.Record, dataOf(&call.Record)
 			switch {
 			case *r.State == record.Completed:
 				data["output"] = optional.Value(r.Result)
@@ -240,6 +230,11 @@ func (t *teller) sendTurns(cycles []*tree.Cycle) (done bool) {
 		t.talk.sentBefore = max(t.talk.sentBefore, c.Record.Seq+1)
 	}
 	return true
+}
+
+// dataOf returns what all events about a call say of it.
+func dataOf(r *record.ActTool) map[string]any {
+	return map[string]any{"turn": r.Seq, "id": r.ToolCallID, "tool_call_id": r.ProviderCallID, "name": r.Name}
 }
 
 // sendText sends the recorded text of a turn, without the part that this listener has already received as deltas.
