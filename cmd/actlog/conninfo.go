@@ -142,16 +142,20 @@ func (c connInfo) with(address, more string) string {
 	options := strings.TrimSpace(c.options + " " + more)
 	switch {
 	case strings.Contains(address, "://"):
-		join := "?"
-		if strings.Contains(address, "?") {
-			join = "&"
-		}
-		return address + join + "options=" + strings.ReplaceAll(url.QueryEscape(options), "+", "%20")
+		return address + nextParameter(address) + "options=" + strings.ReplaceAll(url.QueryEscape(options), "+", "%20")
 	case address != "" && !strings.Contains(address, "="): // the name of a database
 		address = "dbname=" + quoted(address)
 	}
 
 	return strings.TrimSpace(address + " options=" + quoted(options))
+}
+
+// nextParameter is what stands between a URL and one more parameter.
+func nextParameter(url string) string {
+	if strings.Contains(url, "?") {
+		return "&"
+	}
+	return "?"
 }
 
 // quoted returns a value of a keyword of a connection string.
@@ -194,10 +198,7 @@ func (c connInfo) hide(folder string) (address string, env []string, err error) 
 
 	join := " "
 	if strings.Contains(c.public, "://") {
-		join = "?"
-		if strings.Contains(c.public, "?") {
-			join = "&"
-		}
+		join = nextParameter(c.public)
 	}
 	return c.public + join + "service=" + secretService, append(env, "PGSERVICEFILE="+file), nil
 }

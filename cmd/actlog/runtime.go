@@ -133,21 +133,27 @@ func (a *agents) register(server *httpd.Server) {
 	server.Register(a.source.Metrics()...)
 }
 
-// warn logs what is odd in the configuration, and what this machine does not protect.
-func (a *agents) warn() error {
+// look calls see with the configuration that is in force.
+func (a *agents) look(see func(*config.Config)) error {
 	p, release, err := a.current.Use()
 	if err != nil {
 		return err
 	}
 	defer release()
-
-	for _, w := range p.Config.Warnings {
-		a.log.Warn("configuration", "warning", w)
-	}
-	for _, line := range p.Config.Unprotected() {
-		a.log.Warn("what tools can reach", "warning", line)
-	}
+	see(p.Config)
 	return nil
+}
+
+// warn logs what is odd in the configuration, and what this machine does not protect.
+func (a *agents) warn() error {
+	return a.look(func(c *config.Config) {
+		for _, w := range c.Warnings {
+			a.log.Warn("configuration", "warning", w)
+		}
+		for _, line := range c.Unprotected() {
+			a.log.Warn("what tools can reach", "warning", line)
+		}
+	})
 }
 
 // warnUnpriced logs which limits of cost are on models without a price, once there is a database to look prices up in.
@@ -157,37 +163,27 @@ func (a *agents) warnUnpriced() error {
 		return nil
 	}
 
-	p, release, err := a.current.Use()
-	if err != nil {
-		return err
-	}
-	defer release()
-
 	priced := func(provider, model string) bool { return s.Priced(provider, model, time.Now()) }
-	for _, line := range p.Config.Unpriced(priced) {
-		a.log.Warn("configuration", "warning", line)
-	}
-	return nil
+	return a.look(func(c *config.Config) {
+		for _, line := range c.Unpriced(priced) {
+			a.log.Warn("configuration", "warning", line)
+		}
+	})
 }
 
 // startsPrograms reports whether tools start programs on this machine.
-func (a *agents) startsPrograms() (bool, error) {
+func (a *agents) startsPrograms() (starts bool, err error) {
 	if a.current == nil {
 		return false, nil
 	}
 
-	p, release, err := a.current.Use()
-	if err != nil {
-		return false, err
-	}
-	defer release()
-
-	for _, server := range p.Config.MCPServers {
-		if len(server.Command) > 0 {
-			return true, nil
+	err = a.look(func(c *config.Config) {
+		starts = len(c.Toolsets.Tests) > 0
+		for _, server := range c.MCPServers {
+			starts = starts || len(server.Command) > 0
 		}
-	}
-	return len(p.Config.Toolsets.Tests) > 0, nil
+	})
+	return starts, err
 }
 
 // reload reads the configuration again on SIGHUP. If it has mistakes, the one before stays. Runs keep

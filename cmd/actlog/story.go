@@ -366,7 +366,10 @@ func (s *story) write(c *printedCycle, piece string) {
 		s.open = c
 	}
 
-	indent := strings.Repeat("   ", s.indentOf(c.step))
+	indent := ""
+	if st := s.steps[c.step]; st != nil {
+		indent = strings.Repeat("   ", s.depth(st.plan))
+	}
 	var b strings.Builder
 	for line := range strings.Lines(piece) {
 		if !s.midLine {
@@ -376,13 +379,6 @@ func (s *story) write(c *printedCycle, piece string) {
 		s.midLine = !strings.HasSuffix(line, "\n")
 	}
 	s.put(b.String())
-}
-
-func (s *story) indentOf(stepID string) int {
-	if st := s.steps[stepID]; st != nil {
-		return s.depth(st.plan)
-	}
-	return 0
 }
 
 // close ends the line of the text that is being written.
@@ -539,10 +535,9 @@ func (s *story) event(event string, data json.RawMessage) (waits []string, err e
 		if err := json.Unmarshal(data, &d); err != nil {
 			return nil, fmt.Errorf("read event %s: %w", event, err)
 		}
-		switch {
-		case event == "delta":
+		if event == "delta" {
 			s.delta(d)
-		case d.StepID != "":
+		} else if d.StepID != "" {
 			s.reset(d)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/runtime/runstore"
-	"github.com/actlog/actlog/internal/runtime/template"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
@@ -74,10 +73,12 @@ func (r runtime) Tool(name string, parameters map[string]string) (q engine.Reque
 		input["request"] = parameters["request"]
 	case "nightly":
 		const step = "Read <<path>> for <<planId>>."
-		if err := template.Check([]string{"path", "planId"}, parameters); err != nil {
-			return q, "", err
+		if lacking, lacks := define.Lacking([]string{"path", "planId"}, parameters); lacks {
+			return q, "", &record.InvalidError{
+				Code: record.CodeMissingField, Field: lacking, Reason: "has no value: the template needs it",
+			}
 		}
-		templateID, input["request"] = name, template.Fill(step, "<<planId>>", parameters)
+		templateID, input["request"] = name, define.Fill(step, "<<planId>>", parameters)
 	default:
 		return q, "", record.ErrNotFound
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/actlog/actlog/agent/redact"
-	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/nearest"
 	"github.com/actlog/actlog/internal/runtime/define"
 )
@@ -18,20 +17,12 @@ import (
 // Config is a whole configuration. Do not change it. Printed, logged, or written as JSON or YAML it
 // shows no secrets.
 type Config struct {
-	Models     map[string]Model           `json:"models,omitempty"`
-	Embedder   *Embedder                  `json:"embedder,omitempty"`
-	MCPServers map[string]Server          `json:"mcpServers,omitempty"`
-	Toolsets   Toolsets                   `json:"toolsets,omitzero"`
-	Policies   tool.Rules                 `json:"policies,omitempty"` // the first that matches a tool applies
-	Agents     map[string]define.Agent    `json:"agents,omitempty"`
-	Workflows  map[string]define.Workflow `json:"workflows,omitempty"`
-	Plans      map[string]define.Plan     `json:"plans,omitempty"`
-	Roles      map[string]define.Role     `json:"roles,omitempty"`
-	// Orchestrator is how it was configured; nil: as [define.DefaultOrchestrator].
-	Orchestrator *define.Orchestrator `json:"orchestrator,omitempty"`
-	// Dag is what graphs may use.
-	Dag    define.Dag `json:"dag,omitzero"`
-	Redact []string   `json:"redact,omitempty"` // as [redact.New] takes them
+	Models     map[string]Model  `json:"models,omitempty"`
+	Embedder   *Embedder         `json:"embedder,omitempty"`
+	MCPServers map[string]Server `json:"mcpServers,omitempty"`
+	Toolsets   Toolsets          `json:"toolsets,omitzero"`
+	define.Defined
+	Redact []string `json:"redact,omitempty"` // as [redact.New] takes them
 	// Runs bounds all runs.
 	Runs Runs `json:"runs,omitzero"`
 

@@ -93,9 +93,7 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 func (p *Parts) forRuns() *define.Configured {
 	c := p.Config
 	in := &define.Configured{
-		Models: map[string]define.Model{}, Tools: p.Tools, Servers: map[string]tool.Server{}, Agents: c.Agents,
-		Workflows: c.Workflows, Plans: c.Plans, Roles: c.Roles, Orchestrator: c.Orchestrator, Dag: c.Dag,
-		Policies:     c.Policies,
+		Models: map[string]define.Model{}, Tools: p.Tools, Servers: map[string]tool.Server{}, Defined: c.Defined,
 		MaxTakeovers: c.Runs.MaxTakeovers, Redactor: p.Redactor, Secrets: c.secrets(),
 	}
 

@@ -116,3 +116,17 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 func (d Decision) Fills(w *record.Wait) bool {
 	return d.Decision == Submit || d.Decision == Accept && len(w.FormInputs) > 0
 }
+
+// ByWhom says by whom something was done: who was authenticated, and who they say they are. It is empty if neither is
+// known, and begins with a space otherwise.
+func ByWhom(known, claim string) string {
+	switch {
+	case known == "" && claim == "":
+		return ""
+	case known == "":
+		return " by " + claim + " (not verified)"
+	case claim == "" || claim == known:
+		return " by " + known
+	}
+	return " by " + known + " (says: " + claim + ")"
+}

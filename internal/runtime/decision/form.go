@@ -98,11 +98,12 @@ func (f Form) answered(values map[string]json.RawMessage, redact func(string) st
 	return encode(f)
 }
 
-func encode(f Form) (json.RawMessage, error) {
+// encode returns a value as JSON whose texts are as they are.
+func encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(f); err != nil {
+	if err := e.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode form: %w", err)
 	}
 	return bytes.TrimSpace(b.Bytes()), nil

@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -49,9 +48,6 @@ func TakeTexts(raw json.RawMessage) (rest json.RawMessage, texts [][2]string) {
 		return nil, texts
 	}
 
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // what is approved is shown as it is
-	_ = e.Encode(members)  // it was JSON
-	return b.Bytes(), texts
+	rest, _ = encode(members) // it was JSON
+	return rest, texts
 }

@@ -12,22 +12,27 @@ import (
 
 // Configured is what a configuration has for runs. The zero value has nothing.
 type Configured struct {
-	Models    map[string]Model
-	Tools     []tool.Tool            // of the toolsets
-	Servers   map[string]tool.Server // with their secrets
-	Agents    map[string]Agent
-	Workflows map[string]Workflow
-	Plans     map[string]Plan
-	Roles     map[string]Role
-	// Orchestrator is how it was configured; nil: as [DefaultOrchestrator].
-	Orchestrator *Orchestrator
-	Dag          Dag
-	Policies     tool.Rules // the first that matches a tool applies
+	Models  map[string]Model
+	Tools   []tool.Tool            // of the toolsets
+	Servers map[string]tool.Server // with their secrets
+	Defined
 	// MaxTakeovers is how many workers in a row a run may lose; 0: the default.
 	MaxTakeovers int
 	Redactor     *redact.Redactor
 	// Secrets are texts that must not be on record, beside those of the servers.
 	Secrets []string
+}
+
+// Defined is what a configuration defines by name, and what holds for it.
+type Defined struct {
+	Policies  tool.Rules          `json:"policies,omitempty"` // the first that matches a tool applies
+	Agents    map[string]Agent    `json:"agents,omitempty"`
+	Workflows map[string]Workflow `json:"workflows,omitempty"`
+	Plans     map[string]Plan     `json:"plans,omitempty"`
+	Roles     map[string]Role     `json:"roles,omitempty"`
+	// Orchestrator is how it was configured; nil: as [DefaultOrchestrator].
+	Orchestrator *Orchestrator `json:"orchestrator,omitempty"`
+	Dag          Dag           `json:"dag,omitzero"`
 }
 
 // Model is a model that is ready to be asked.

@@ -85,6 +85,33 @@ func tableOf(columns []string) json.RawMessage {
 	return schema
 }
 
+// Fill replaces the placeholders of a text. plan is the plan of the run, whatever values say. Values are not
+// searched for placeholders, and a placeholder without a value stays.
+func Fill(text, plan string, values map[string]string) string {
+	return Placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		name := found[2 : len(found)-2]
+		if name == planID {
+			return plan
+		}
+		if value, there := values[name]; there {
+			return value
+		}
+		return found
+	})
+}
+
+// Lacking returns the first placeholder without a value, if there is one.
+func Lacking(placeholders []string, values map[string]string) (name string, lacks bool) {
+	i := slices.IndexFunc(placeholders, func(name string) bool {
+		_, there := values[name]
+		return !there && name != planID
+	})
+	if i < 0 {
+		return "", false
+	}
+	return placeholders[i], true
+}
+
 // Placeholders returns the names of the placeholders that need a value, in their order.
 func (p Plan) Placeholders() (found []string) {
 	texts := []string{p.Title}

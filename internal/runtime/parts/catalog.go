@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor"
-	"github.com/actlog/actlog/internal/runtime/template"
 	"github.com/actlog/actlog/record"
 )
 
@@ -53,8 +53,10 @@ func (s *Source) Tool(name string, parameters map[string]string) (r engine.Reque
 	if err := json.Unmarshal(body, &d); err != nil {
 		return r, "", err
 	}
-	if err := template.Check(d.Placeholders, parameters); err != nil {
-		return r, "", err
+	if name, lacks := define.Lacking(d.Placeholders, parameters); lacks {
+		return r, "", &record.InvalidError{
+			Code: record.CodeMissingField, Field: name, Reason: "has no value: the template needs it",
+		}
 	}
 
 	values := map[string]string{}

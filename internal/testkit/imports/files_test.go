@@ -56,7 +56,6 @@ var upward = map[string]int{
 	"internal/runtime/runs":      0,
 	"internal/runtime/parts":     0,
 	"internal/runtime/decision":  0,
-	"internal/runtime/template":  0,
 	"internal/door/httpd":        0,
 	"internal/trace/receive":     0,
 	"internal/record/feed":       0,

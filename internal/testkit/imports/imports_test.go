@@ -87,7 +87,7 @@ var rules = map[string]rule{
 	// Executors are given the handle of the engine. They know no store, and no server.
 	"internal/runtime/executor/...": {[]string{
 		"record", "agent/...", "internal/runtime/define", "internal/runtime/engine", "internal/runtime/executor/...",
-		"internal/runtime/graph", "internal/runtime/template",
+		"internal/runtime/graph",
 	}, nil},
 	"internal/view/...": {
 		[]string{

@@ -14,7 +14,6 @@ import (
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
-	"github.com/actlog/actlog/internal/runtime/template"
 )
 
 // Prepare prepares a run of the template that a request names. Its input is the values of the placeholders.
@@ -34,8 +33,8 @@ func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error
 		}
 	}
 
-	if err := template.Check(d.Placeholders, values); err != nil {
-		return p, engine.NoInput("input." + missing(d.Placeholders, values))
+	if name, lacks := define.Lacking(d.Placeholders, values); lacks {
+		return p, engine.NoInput("input." + name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(d.Placeholders, name) {
@@ -47,7 +46,7 @@ func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error
 	for _, s := range d.Steps {
 		p.Needs = append(p.Needs, s.Agent.Needs()...)
 	}
-	filled := template.Fill(d.Title, "<<planId>>", values)
+	filled := define.Fill(d.Title, "<<planId>>", values)
 	p.Name = r.Name
 	p.UserRequest, p.Title = filled, engine.Title(filled)
 	err = p.Keep(values, d)
@@ -66,12 +65,6 @@ func Startables(parts engine.Parts) []engine.Startable {
 			}
 		}
 	})
-}
-
-// missing returns the first placeholder without a value.
-func missing(placeholders []string, values map[string]string) string {
-	i := slices.IndexFunc(placeholders, func(name string) bool { _, there := values[name]; return !there })
-	return placeholders[i]
 }
 
 // Tools makes tools of templates: with it, an executor is a [engine.Callable].
@@ -115,7 +108,7 @@ func Advance(ctx context.Context, run *engine.Run) (answer string, err error) {
 
 	var before []answered
 	for i, s := range of.Steps {
-		request := template.Fill(s.Request, run.ID(), values)
+		request := define.Fill(s.Request, run.ID(), values)
 		asked := thinkact.Asked{Request: stepPrompt(request, before)}
 		if answer, err = thinkact.Work(ctx, run, i, s.Agent.Agent, s.Agent, asked); err != nil {
 			return "", err

@@ -1,11 +1,9 @@
-package template_test
+package define_test
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/actlog/actlog/internal/runtime/template"
-	"github.com/actlog/actlog/record"
+	"github.com/actlog/actlog/internal/runtime/define"
 )
 
 // B38: placeholders are replaced, planId is always one, and one without a value is named.
@@ -16,20 +14,19 @@ func TestTemplate(t *testing.T) {
 	values := map[string]string{"path": "<<planId>>/x", "the-repo": "$1", "planId": "forged"}
 
 	for i, want := range []string{"Read <<planId>>/x of $1.", "<<planId>>/x plan-7 <<>> <<a<b>> 1 << 2"} {
-		if got := template.Fill(texts[i], "plan-7", values); got != want {
+		if got := define.Fill(texts[i], "plan-7", values); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if err := template.Check(names, values); err != nil {
-		t.Error(err)
+	if name, lacks := define.Lacking(names, values); lacks {
+		t.Error(name)
 	}
 
 	delete(values, "the-repo")
-	var invalid *record.InvalidError
-	if err := template.Check(names, values); !errors.As(err, &invalid) || invalid.Field != "the-repo" {
-		t.Errorf("%v", err)
+	if name, lacks := define.Lacking(names, values); !lacks || name != "the-repo" {
+		t.Errorf("%q %t", name, lacks)
 	}
-	if got := template.Fill(texts[0], "plan-7", nil); got != texts[0] {
+	if got := define.Fill(texts[0], "plan-7", nil); got != texts[0] {
 		t.Errorf("without values: %q", got)
 	}
 }
