@@ -99,7 +99,7 @@ func (c *answerCmd) decided() (d decide, err error) {
 			return d, usageError(fmt.Sprintf("--value %s: must be NAME=VALUE, once for each name", words.Clean(name)))
 		}
 		if d.Values == nil {
-			d.Values, d.Decision = map[string]string{}, c.Decision
+			d.Values = map[string]string{}
 		}
 		d.Values[name] = text
 	}
@@ -151,7 +151,6 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 		words.Clean(c.Plan), len(r.Waits)))
 }
 
-// list prints open waits.
 func (c *answerCmd) list(ctx context.Context, e *env, client *client, waits []waitView) error {
 	if !c.JSON {
 		v := newView(e.stdout)

@@ -21,7 +21,6 @@ type contents struct {
 	size  int64                            // of texts
 }
 
-// held is a content.
 type held struct {
 	at    int64          // of a piece, in texts
 	bytes int64          // of its text
@@ -53,10 +52,7 @@ func (h *contents) add(c wire.Content) (err error) {
 		case !ok:
 			return missing("parts", hash)
 		case piece.parts != nil:
-			return &record.InvalidError{
-				Code: record.CodeInvalidValue, Field: "parts",
-				Reason: "names " + hash.String() + ", which is a list of parts itself",
-			}
+			return badParts("parts", "names %s, which is a list of parts itself", hash)
 		}
 
 		has.bytes += piece.bytes
@@ -81,9 +77,7 @@ func (h *contents) join(c record.Change) (bytes int, err error) {
 				return "", missing(f.Pieces.Name, hash)
 			}
 			if size += has.bytes; size > maxJoined {
-				return "", &record.InvalidError{
-					Code: record.CodeInvalidValue, Field: f.Pieces.Name, Reason: fmt.Sprintf("names over %d bytes", maxJoined),
-				}
+				return "", badParts(f.Pieces.Name, "names over %d bytes", maxJoined)
 			}
 		}
 
@@ -119,10 +113,13 @@ func (h *contents) write(to io.Writer, tree map[content.Hash]held, hash content.
 }
 
 func missing(name string, hash content.Hash) error {
-	return &record.InvalidError{
-		Code: record.CodeInvalidValue, Field: name,
-		Reason: "names " + hash.String() + ", a content that is not in the lines before",
-	}
+	return badParts(name, "names %s, a content that is not in the lines before", hash)
+}
+
+func badParts(name, format string, args ...any) error {
+	e := invalid(record.CodeInvalidValue, format, args...)
+	e.Field = name
+	return e
 }
 
 // close removes what is held.

@@ -137,7 +137,6 @@ func (c *importCmd) summary(e *env, results []*imported) error {
 	})
 }
 
-// importer sends the content of a file.
 type importer struct {
 	sink     *recorder.HTTPSink
 	client   *client

@@ -155,7 +155,6 @@ func hashOf(text []byte, err error) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// listen listens on an address that a flag names.
 func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.Listener, error) {
 	loopback, err := checkListen(flag, address, g.Insecure || g.APIKeys != "")
 	if err != nil {

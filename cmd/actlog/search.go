@@ -141,7 +141,6 @@ func (f *foundRuns) drawLeft(root, short string) {
 	}
 }
 
-// what says what has the text.
 func (h *textHit) what() string {
 	name := words.Shorten(h.Name, 40)
 	if h.Kind == string(record.KindThinkAct) && h.Seq != nil {

@@ -253,7 +253,6 @@ func (v *view) cause(f *failuresView, err error) {
 	v.line("  ", v.faint(strings.Join(append(path, first.name()), " › ")))
 }
 
-// rest draws what is below a plan.
 func (v *view) rest(p *planView) {
 	v.steps = shortIDs(p.stepIDs())
 	v.children("", p)

@@ -514,7 +514,6 @@ func (s *story) waiting(waitID string) bool {
 	return s.waits[waitID] == "WAITING" || s.waits[waitID] == ""
 }
 
-// say writes a line of the command's own.
 func (s *story) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -102,7 +102,6 @@ func (v *view) message(m *chat.Message, calls []*toolCallView) {
 	}
 }
 
-// toolCall draws a tool call and what came of it.
 func (v *view) toolCall(t *toolCallView) {
 	v.line("  ", "→ "+v.bold(t.Name), words.Shorten(t.Parameters, maxArguments), v.stateBelow(t.State),
 		words.Took(t.StartTime, t.EndTime), t.number())

@@ -281,7 +281,6 @@ func (p *planView) asking() []*planView {
 	return all[:min(len(all), mostAsking)]
 }
 
-// allPlans adds the plans of a tree.
 func (p *planView) allPlans(found []*planView) []*planView {
 	found = append(found, p)
 	for _, sub := range p.SubPlanExecutionRecords {

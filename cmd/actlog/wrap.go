@@ -60,7 +60,6 @@ func (w *wrapping) put(piece string) {
 	}
 }
 
-// putLong puts a word that is longer than a line.
 func (w *wrapping) putLong(word string) {
 	for word != "" {
 		piece := colourCode.FindString(word)

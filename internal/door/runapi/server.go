@@ -25,7 +25,7 @@ type Store interface {
 	ControlBy(ctx context.Context, planID string, action runstore.Action, by runstore.Who) error
 	Begin(ctx context.Context, planID, by string) error
 	Decide(
-		ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error),
+		ctx context.Context, rootPlanID, planID, waitID string, decide func(*record.Wait) (*record.Wait, error),
 	) error
 	Feed() *feed.Feed
 	Deltas() *delta.Deltas

@@ -28,7 +28,7 @@ type Store interface {
 	Mark(ctx context.Context) (store.Mark, error)
 	Control(ctx context.Context, planID string, action runstore.Action, by string) error
 	Decide(
-		ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error),
+		ctx context.Context, rootPlanID, planID, waitID string, decide func(*record.Wait) (*record.Wait, error),
 	) error
 }
 

@@ -89,7 +89,6 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 	return p, nil
 }
 
-// forRuns returns what runs may use of the parts.
 func (p *Parts) forRuns() *define.Configured {
 	c := p.Config
 	in := &define.Configured{
@@ -191,7 +190,6 @@ func openRegistered(name string, hide []string, options map[string]any) (tool.To
 	return tool.OpenToolset(name, tool.Opening{Options: b, Hide: hide})
 }
 
-// openToolsets adds the tools of each toolset.
 func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 	var errs []error
 	open := func(toolset string, there bool, open func() ([]tool.Tool, error)) {

@@ -8,7 +8,6 @@ import (
 	"github.com/actlog/actlog/internal/runtime/define"
 )
 
-// schema returns a JSON Schema of an object.
 func (n node) schema() json.RawMessage {
 	if !n.is("a JSON Schema", "!!map") {
 		return nil

@@ -40,14 +40,14 @@ func (x chooser) Advance(ctx context.Context, run *engine.Run) (engine.Result, e
 
 	t := engine.Thinking{Tools: set, InOrder: true}
 	asked := []model.ToolCall{{Name: "pay", Arguments: `{"name":"a"}`}, {Name: "pay", Arguments: `{"name":"b"}`}}
-	run.Say(engine.Conversation{ID: run.ConversationID(), Agent: "a"}, 0, model.User("Do it."))
+	run.Say(engine.Conversation{ID: run.ConversationID(), AgentName: "a"}, 0, model.User("Do it."))
 	results, err := s.Act(ctx, 0, asked, t)
 	if err != nil {
 		return engine.Result{}, err
 	}
 
 	s.End("done", nil)
-	run.Say(engine.Conversation{ID: run.ConversationID(), Agent: "a"}, 1,
+	run.Say(engine.Conversation{ID: run.ConversationID(), AgentName: "a"}, 1,
 		model.Message{
 			Role: model.RoleAssistant, Parts: []model.Part{
 				{Text: "Paying."}, {Call: &model.ToolCall{ID: "1", Name: "pay", Arguments: "{}"}},

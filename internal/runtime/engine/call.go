@@ -419,7 +419,6 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 	return c.answerTo(q, a)
 }
 
-// answerTo returns the answer of a human to a question of the tool.
 func (c *calling) answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 	if a.State == record.TimedOut {
 		c.unanswered.Store(true)

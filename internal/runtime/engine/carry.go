@@ -240,7 +240,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	ops := append(r.clock.stopped(), runstore.Applied(), runstore.Finish(closing.changes))
 	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil &&
 		!result.ConversationWritten {
-		ops = append(ops, runstore.Say(r.conversation(*r.plan.ConversationID), 0,
+		ops = append(ops, runstore.Say(r.ours(Conversation{ID: *r.plan.ConversationID}), 0,
 			runstore.ConversationMessage{Role: "user", Text: *r.plan.UserRequest},
 			runstore.ConversationMessage{Role: "assistant", Text: summary}))
 	}

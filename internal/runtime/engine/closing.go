@@ -17,7 +17,6 @@ type closing struct {
 	acting map[cycleAt]bool // cycles whose calls have not all ended: whether one of them had begun
 }
 
-// cycleAt is the place of a cycle.
 type cycleAt struct {
 	step string
 	seq  int64

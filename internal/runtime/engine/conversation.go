@@ -10,14 +10,9 @@ import (
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
-// Conversation is what several runs take part in, such as the session of an agent. It begins when something
-// is said in it.
-type Conversation struct {
-	ID       string
-	Agent    string // who talks with the user; may be empty
-	Workflow string // whose conversation it is; may be empty
-	Base     string // the conversation of the workflow, of one that a step has
-}
+// Conversation is what several runs take part in, such as the session of an agent. It begins when something is said in
+// it. The run itself says whose it is.
+type Conversation = runstore.Conversation
 
 // ConversationID returns the conversation that the run belongs to; empty: none.
 func (r *Run) ConversationID() string { return optional.Value(r.plan.ConversationID) }
@@ -29,7 +24,7 @@ func (r *Run) History(ctx context.Context, conversationID string, messages int) 
 		return nil, nil
 	}
 
-	earlier, err := r.engine.store.History(ctx, r.conversation(conversationID), r.run.RootPlanID, r.run.PlanID, messages)
+	earlier, err := r.engine.store.History(ctx, r.ours(Conversation{ID: conversationID}), r.run.RootPlanID, r.run.PlanID, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -84,15 +79,12 @@ func (r *Run) Say(c Conversation, number int, messages ...model.Message) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := r.conversation(c.ID)
-	of.AgentName, of.WorkflowName = c.Agent, c.Workflow
-	of.BaseID = c.Base
-	r.laterMessages = append(r.laterMessages, runstore.Say(of, number, stored...))
+	r.laterMessages = append(r.laterMessages, runstore.Say(r.ours(c), number, stored...))
 }
 
-// conversation returns the conversation that an id means in this run: that of who began the tree, in its project.
-func (r *Run) conversation(id string) runstore.Conversation {
-	return runstore.Conversation{
-		ID: id, Starter: r.run.Starter, Project: r.run.Project, UserID: optional.Value(r.plan.UserID),
-	}
+// ours returns the conversation that an id means in this run: that of who began the tree, in its project.
+func (r *Run) ours(c Conversation) Conversation {
+	c.Starter, c.Project = r.run.Starter, r.run.Project
+	c.UserID = optional.Value(r.plan.UserID)
+	return c
 }

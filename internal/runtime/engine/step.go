@@ -131,7 +131,6 @@ func (r *Run) Do(
 	return step, text, err
 }
 
-// describe says in the row of a step what it is.
 func (r *Run) describe(row *record.AgentExecution, index int, info StepInfo) {
 	row.StepIndex, row.ConversationID = new(int64(index)), optional.Pointer(info.ConversationID)
 	row.AgentName, row.ModelName = optional.Pointer(info.Agent), optional.Pointer(info.Model)

@@ -140,7 +140,6 @@ func (s *Step) mayThink(ctx context.Context, fresh bool) error {
 	return err
 }
 
-// recorded returns an answer that is on record.
 func recorded(c *record.ThinkAct) (*model.Response, error) {
 	r := &model.Response{
 		ID: optional.Value(c.ResponseID), Model: optional.Value(c.ModelName),

@@ -149,7 +149,6 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 // formEvery is how often a form looks whether it can be shown.
 const formEvery = time.Second
 
-// answerOf returns the answer of a wait that was decided.
 func answerOf(row *record.Wait) (Answer, error) {
 	a := Answer{
 		State: *row.State, Decision: optional.Value(row.Decision), Text: optional.Value(row.DecisionText),

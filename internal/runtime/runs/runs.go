@@ -18,7 +18,7 @@ func Idle(d *runstore.RunDetail) bool {
 // Decider is the store as decisions use it.
 type Decider interface {
 	Decide(
-		ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error),
+		ctx context.Context, rootPlanID, planID, waitID string, decide func(*record.Wait) (*record.Wait, error),
 	) error
 }
 
@@ -26,13 +26,7 @@ type Decider interface {
 // The error is that of with, that of [runstore.Store.Decide], or a [*record.InvalidError] that names what is
 // wrong with the decision.
 func Decide(ctx context.Context, s Decider, at record.Key, with func(*record.Wait) (decision.Decision, error)) error {
-	return s.Decide(ctx, at.Root, at.Parent, at.ID, func(open runstore.OpenWait) (*record.Wait, error) {
-		w := &record.Wait{
-			RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, FormInputs: open.FormInputs, Subject: open.Subject,
-		}
-		if open.Type != "" {
-			w.Type = &open.Type
-		}
+	return s.Decide(ctx, at.Root, at.Parent, at.ID, func(w *record.Wait) (*record.Wait, error) {
 		d, err := with(w)
 		if err != nil {
 			return nil, err

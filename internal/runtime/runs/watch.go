@@ -63,35 +63,30 @@ func (w *Watch) Wait(ctx context.Context, rootPlanID string, check func() (bool,
 // subscribe returns a channel that receives after each change of the tree. The caller calls stop.
 func (w *Watch) subscribe(rootPlanID string) (wake chan struct{}, stop func()) {
 	wake = make(chan struct{}, 1)
-	w.add(rootPlanID, wake)
-	return wake, func() { w.remove(rootPlanID, wake) }
-}
-
-// interval is the least time between two looks at a tree that changes all the time.
-const interval = 50 * time.Millisecond
-
-func (w *Watch) add(rootPlanID string, wake chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting[rootPlanID] == nil {
 		w.waiting[rootPlanID] = map[chan struct{}]bool{}
 	}
 	w.waiting[rootPlanID][wake] = true
-	if w.stop != nil {
-		return
-	}
 
-	var ctx context.Context
-	ctx, w.stop = context.WithCancel(w.ctx)
-	// What is committed before the first delivery is not delivered: that wakes everybody.
-	first := true
-	w.tasks.Go(func() {
-		w.feed.Follow(ctx, func(c feed.Changes) {
-			w.wake(c, first)
-			first = false
+	if w.stop == nil {
+		var ctx context.Context
+		ctx, w.stop = context.WithCancel(w.ctx)
+		// What is committed before the first delivery is not delivered: that wakes everybody.
+		first := true
+		w.tasks.Go(func() {
+			w.feed.Follow(ctx, func(c feed.Changes) {
+				w.wake(c, first)
+				first = false
+			})
 		})
-	})
+	}
+	return wake, func() { w.remove(rootPlanID, wake) }
 }
+
+// interval is the least time between two looks at a tree that changes all the time.
+const interval = 50 * time.Millisecond
 
 func (w *Watch) remove(rootPlanID string, wake chan struct{}) {
 	w.mu.Lock()

@@ -104,28 +104,15 @@ func (s *Store) control(
 
 var verb = map[Action]string{Stop: "stop", Pause: "pause", Resume: "resume"}
 
-// OpenWait is a wait that a human may decide.
-type OpenWait struct {
-	RootPlanID, PlanID, WaitID string
-	StepID, ToolCallID         string
-	Type                       record.WaitType
-	FormInputs                 []byte // JSON
-	Subject                    []byte // JSON, what is decided on
-	// Starter is who began the tree; empty: not known.
-	Starter string
-	// NotStarter says that they may not approve it.
-	NotStarter bool
-}
-
 // ErrSelfApproval means that a wait must be approved by somebody else than who began the run, and it is not known that
 // this is so.
 var ErrSelfApproval = errors.New(
 	"who started the run may not approve this: somebody else has to, under a name of their own",
 )
 
-// allows returns [ErrSelfApproval] if a decision about the wait is not for who makes it. Anybody may reject, and fill
-// in a form.
-func (w OpenWait) allows(decided *record.Wait) error {
+// mayDecide returns [ErrSelfApproval] if a decision about a wait is not for who makes it: by the policy of its call, who
+// began the tree may not approve it. Anybody may reject, and fill in a form.
+func mayDecide(w db.WaitOpenRow, decided *record.Wait) error {
 	by := optional.Value(decided.DecidedBy)
 	apart := by != "" && w.Starter != "" && by != w.Starter
 
@@ -143,7 +130,7 @@ var ErrDecided = errors.New("the wait was decided before, or has expired")
 // counts. decide returns the decision for the wait as it stands; it may be called again. The error is
 // that of decide, [record.ErrNotFound] if there is no such wait, [ErrDecided] or [ErrSelfApproval].
 func (s *Store) Decide(
-	ctx context.Context, rootPlanID, planID, waitID string, decide func(OpenWait) (*record.Wait, error),
+	ctx context.Context, rootPlanID, planID, waitID string, decide func(*record.Wait) (*record.Wait, error),
 ) error {
 	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.Lock(ctx, rootPlanID); err != nil {
@@ -158,18 +145,13 @@ func (s *Store) Decide(
 			return ErrDecided
 		}
 
-		open := OpenWait{
-			RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: optional.Value(w.StepID),
-			ToolCallID: optional.Value(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject,
-			Starter: w.Starter, NotStarter: w.NotStarter,
+		open := &record.Wait{
+			RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: w.StepID, ToolCallID: w.ToolCallID,
+			Type: (*record.WaitType)(w.Type), FormInputs: w.FormInputs, Subject: w.Subject,
 		}
-		if w.Type != nil {
-			open.Type = record.WaitType(*w.Type)
-		}
-
 		decided, err := decide(open)
 		if err == nil {
-			err = open.allows(decided)
+			err = mayDecide(w, decided)
 		}
 		if err != nil {
 			return err

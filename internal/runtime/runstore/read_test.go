@@ -104,7 +104,7 @@ func TestRunDetail(t *testing.T) {
 	if d := runDetail(t, s, "c"); d.Figures.InputTokens != 5 || d.Total.InputTokens != 5 {
 		t.Errorf("figures of the child: %+v, %+v", d.Figures, d.Total)
 	}
-	err := s.Decide(t.Context(), "p", "c", "approval", func(w runstore.OpenWait) (*record.Wait, error) {
+	err := s.Decide(t.Context(), "p", "c", "approval", func(w *record.Wait) (*record.Wait, error) {
 		if string(w.Subject) != string(asked.Subject) {
 			t.Errorf("decided on %s", w.Subject)
 		}

@@ -534,7 +534,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decide := func(wait string, f func(runstore.OpenWait) (*record.Wait, error)) error {
+	decide := func(wait string, f func(*record.Wait) (*record.Wait, error)) error {
 		return s.Decide(t.Context(), "p", "p", wait, f)
 	}
 
@@ -542,8 +542,8 @@ func TestFirstDecisionCounts(t *testing.T) {
 	results := make([]error, 6)
 	for i := range results {
 		all.Go(func() {
-			results[i] = decide("w", func(w runstore.OpenWait) (*record.Wait, error) {
-				if w.Type != record.WaitUserInput || string(w.FormInputs) != `[{"label":"City"}]` {
+			results[i] = decide("w", func(w *record.Wait) (*record.Wait, error) {
+				if *w.Type != record.WaitUserInput || string(w.FormInputs) != `[{"label":"City"}]` {
 					t.Errorf("the wait is %+v", w)
 				}
 				return &record.Wait{
@@ -564,7 +564,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 	}
 
 	claimOne(t, s, "w")
-	never := func(runstore.OpenWait) (*record.Wait, error) { return nil, errors.New("never asked") }
+	never := func(*record.Wait) (*record.Wait, error) { return nil, errors.New("never asked") }
 	if err := decide("late", never); !errors.Is(err, runstore.ErrDecided) {
 		t.Errorf("an expired wait: %v", err)
 	}

@@ -306,7 +306,7 @@ func Claim(
 // Decide decides a wait.
 func (h *House) Decide(w record.Wait, state record.State, decision, value string) error {
 	return h.Runs.Decide(context.Background(), w.RootPlanID, w.PlanID, w.WaitID,
-		func(o runstore.OpenWait) (*record.Wait, error) {
+		func(o *record.Wait) (*record.Wait, error) {
 			d := &record.Wait{
 				RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID, State: &state, Decision: &decision,
 				EndTime: new(time.Now()),

@@ -165,7 +165,6 @@ type about struct {
 	Below int    `json:"below"`           // how many nodes need its result, directly or through others
 }
 
-// info returns what is on record of a node.
 func (e *execution) info(at int) engine.StepInfo {
 	n := e.graph.Nodes[at]
 	a := about{Node: n.ID, Below: e.graph.Below(n.ID), Agent: n.Agent}

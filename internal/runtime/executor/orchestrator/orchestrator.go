@@ -87,7 +87,6 @@ func (w *work) answer(ctx context.Context) (string, error) {
 	})
 }
 
-// ask asks the model of the orchestrator in the next cycle.
 func (w *work) ask(ctx context.Context, t engine.Thinking) (string, error) {
 	text, err := w.own.Prompt(ctx, w.seq, w.definition.Model, t)
 	w.seq++ // an error ends the run, or it goes on from its beginning

@@ -96,7 +96,6 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent define.Definition
 	return rounds.Work{Step: on, Rounds: agent.MaxSteps, Thinking: t, Base: base}.Carry(ctx, &rounds.Answering{})
 }
 
-// formAlone refuses a form beside other calls.
 func formAlone(call model.ToolCall, of int) string {
 	if of > 1 && call.Name == engine.FormTool {
 		return notTogether

@@ -66,7 +66,6 @@ func (w *work) think(kind record.ThoughtType, iteration int, content string, con
 	w.thoughts++
 }
 
-// ask asks the model in a cycle.
 func (w *work) ask(ctx context.Context, seq int, system, user string) (string, error) {
 	t := engine.Thinking{Messages: []model.Message{model.System(system), model.User(user)}}
 	return w.step.Prompt(ctx, int64(seq), w.role.Model, t)

@@ -198,7 +198,6 @@ func tooLong(err error) bool {
 	return ok && failure.Kind == string(model.KindContextLength)
 }
 
-// length returns the characters of a conversation.
 func length(talk []model.Message) (n int) {
 	for _, m := range talk {
 		for _, p := range m.Parts {

@@ -34,7 +34,6 @@ const maxWorkSoFar = 200_000
 // maxUnsummarised bounds what an agent goes on from that wrote no summary, in characters.
 const maxUnsummarised = 20_000
 
-// summariseFor asks for a summary of a conversation.
 func summariseFor(base, talk []model.Message) string {
 	return "The task:\n" + base[len(base)-1].Text() + "\n\nThe work so far:\n" + workSoFar(base, talk, maxWorkSoFar) +
 		"\nSummarise the work so far for whoever goes on with it: what is known, with names, places and figures; " +

@@ -13,7 +13,6 @@ const (
 		"did, and what is left to do."
 )
 
-// systemPrompt says who the agent is and how it works.
 func systemPrompt(a define.Definition) string {
 	var b strings.Builder
 	if b.WriteString(a.SystemPrompt); a.SystemPrompt == "" && a.Description != "" {

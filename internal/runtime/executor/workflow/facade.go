@@ -102,7 +102,9 @@ func (p *place) RunAgent(ctx context.Context, name, message string) (workflow.Ag
 		return workflow.AgentResult{}, &failed{"configuration", noComponent(name)}
 	}
 
-	session := engine.Conversation{ID: p.below(), Agent: name, Workflow: p.name, Base: p.run.ConversationID()}
+	session := engine.Conversation{
+		ID: p.below(), AgentName: name, WorkflowName: p.name, BaseID: p.run.ConversationID(),
+	}
 	return p.agent(ctx, a, converse.Request{
 		Messages: []workflow.Message{{Role: string(model.RoleUser), Content: message}}, Session: session,
 	})

@@ -31,7 +31,7 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 	if def.Type == define.AgentStep {
 		result, err = root.agent(ctx, def.Agents[in.Agent], converse.Request{
 			Messages: in.Messages, SystemPrompt: in.SystemPrompt, History: in.ForceIncludeHistory,
-			Session: engine.Conversation{ID: root.session, Agent: in.Agent},
+			Session: engine.Conversation{ID: root.session, AgentName: in.Agent},
 		})
 	} else {
 		root.flow = def.Workflows[string(def.Type)+"."+in.Workflow]
@@ -57,7 +57,7 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 func (p *place) rooted(ctx context.Context, t define.StepType, in json.RawMessage) (workflow.Result, error) {
 	say := func(number int, m model.Message) {
 		if p.session != "" {
-			p.run.Say(engine.Conversation{ID: p.session, Workflow: p.name}, number, m)
+			p.run.Say(engine.Conversation{ID: p.session, WorkflowName: p.name}, number, m)
 		}
 	}
 
