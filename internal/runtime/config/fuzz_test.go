@@ -36,7 +36,7 @@ func FuzzParse(f *testing.F) {
 
 		for name := range c.Agents {
 			if d, ok := c.Definition(name); !ok {
-				t.Error(name)
+				t.Errorf("name = %v", name)
 			} else if _, err := json.Marshal(d); err != nil {
 				t.Error(err)
 			}

@@ -15,16 +15,16 @@ func TestTemplate(t *testing.T) {
 
 	for i, want := range []string{"Read <<planId>>/x of $1.", "<<planId>>/x plan-7 <<>> <<a<b>> 1 << 2"} {
 		if got := define.Fill(texts[i], "plan-7", values); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("define.Fill = %q, want %q", got, want)
 		}
 	}
 	if name, lacks := define.Lacking(names, values); lacks {
-		t.Error(name)
+		t.Errorf("define.Lacking = %q", name)
 	}
 
 	delete(values, "the-repo")
 	if name, lacks := define.Lacking(names, values); !lacks || name != "the-repo" {
-		t.Errorf("%q %t", name, lacks)
+		t.Errorf("define.Lacking = %q, %t", name, lacks)
 	}
 	if got := define.Fill(texts[0], "plan-7", nil); got != texts[0] {
 		t.Errorf("without values: %q", got)
