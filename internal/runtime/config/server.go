@@ -63,8 +63,8 @@ func checkHeader(name string) string {
 func (s Server) open() mcp.Server {
 	return mcp.Server{
 		Command: revealEach(s.Command), Env: revealAll(s.Env), URL: s.URL.Reveal(), Headers: revealAll(s.Headers),
-		Exclude: s.Exclude, Trusted: s.Trusted, Timeout: time.Duration(s.Timeout), RegisterTimeout: time.Duration(s.RegisterTimeout),
-		Sandbox: s.Sandbox.open(nil),
+		Exclude: s.Exclude, Trusted: s.Trusted, Timeout: time.Duration(s.Timeout),
+		RegisterTimeout: time.Duration(s.RegisterTimeout), Sandbox: s.Sandbox.open(nil),
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// Definition is what a run pins of an agent when it starts. It has no secrets. Equal definitions have the same JSON, and
-// what is decoded from it has it, too.
+// Definition is what a run pins of an agent when it starts. It has no secrets. Equal definitions have the same JSON,
+// and what is decoded from it has it, too.
 type Definition struct {
 	Agent        string          `json:"agent"`
 	Description  string          `json:"description,omitempty"`

@@ -24,7 +24,8 @@ func (r *Run) History(ctx context.Context, conversationID string, messages int) 
 		return nil, nil
 	}
 
-	earlier, err := r.engine.store.History(ctx, r.ours(Conversation{ID: conversationID}), r.run.RootPlanID, r.run.PlanID, messages)
+	of := r.ours(Conversation{ID: conversationID})
+	earlier, err := r.engine.store.History(ctx, of, r.run.RootPlanID, r.run.PlanID, messages)
 	if err != nil {
 		return nil, err
 	}

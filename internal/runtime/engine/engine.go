@@ -23,10 +23,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// DefaultLease is how long the runs of a worker are its own after a heartbeat. When a worker is killed, others go on
-// with its runs after this time.
-const DefaultLease = 3 * time.Second
-
 // Started says which run a request started.
 type Started struct {
 	RootPlanID string
@@ -86,9 +82,11 @@ func (c Config) withDefaults() Config {
 	c.Scan = cmp.Or(c.Scan, 250*time.Millisecond)
 	c.Drain = cmp.Or(c.Drain, 20*time.Second)
 	c.RetryUnit = cmp.Or(c.RetryUnit, time.Second)
+
 	c.Slots = cmp.Or(c.Slots, 500)
 	c.MaxTakeovers = cmp.Or(c.MaxTakeovers, 5)
 	c.ModelTries = cmp.Or(c.ModelTries, 8)
+
 	if c.Write == nil && c.Store != nil {
 		c.Write = c.Store.WriteRun
 	}

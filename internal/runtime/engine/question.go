@@ -27,7 +27,8 @@ func questionOf(q tool.Question) WaitInfo {
 
 	for _, p := range properties(q.Schema) {
 		in := map[string]string{
-			"label": cmp.Or(p.Title, p.name), "name": p.name, "type": p.input(), "required": strconv.FormatBool(p.required), "value": "",
+			"label": cmp.Or(p.Title, p.name), "name": p.name, "type": p.input(),
+			"required": strconv.FormatBool(p.required), "value": "",
 		}
 		if options := p.options(); len(options) > 0 {
 			in["options"] = strings.Join(options, ",")

@@ -60,8 +60,8 @@ func (t Thinking) notMade(refused *RunError) string {
 	return ""
 }
 
-// Prompt asks a model of the configuration in a cycle of the step, see [Step.Think], and returns the text of its answer,
-// or the failure of one that was cut.
+// Prompt asks a model of the configuration in a cycle of the step, see [Step.Think], and returns the text of its
+// answer, or the failure of one that was cut.
 func (s *Step) Prompt(ctx context.Context, seq int64, of define.DefinitionModel, t Thinking) (text string, err error) {
 	if t.Model, err = s.run.Model(of.Name); err != nil {
 		return "", err

@@ -110,8 +110,8 @@ var ErrSelfApproval = errors.New(
 	"who started the run may not approve this: somebody else has to, under a name of their own",
 )
 
-// mayDecide returns [ErrSelfApproval] if a decision about a wait is not for who makes it: by the policy of its call, who
-// began the tree may not approve it. Anybody may reject, and fill in a form.
+// mayDecide returns [ErrSelfApproval] if a decision about a wait is not for who makes it: by the policy of its call,
+// who began the tree may not approve it. Anybody may reject, and fill in a form.
 func mayDecide(w db.WaitOpenRow, decided *record.Wait) error {
 	by := optional.Value(decided.DecidedBy)
 	apart := by != "" && w.Starter != "" && by != w.Starter

@@ -155,6 +155,7 @@ func (s *Store) Sessions(
 		Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
 		Page: int32(limit), Skipped: int32(offset),
 	})
+
 	if err == nil {
 		total, err = read(ctx, s.Reader.DB(), queries.SessionCount, db.SessionCountParams{
 			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
@@ -170,7 +171,8 @@ func sessionOf(r db.SessionListRow) Session {
 	return Session{
 		Conversation: Conversation{
 			ID: r.ConversationID, Starter: r.Starter, Project: r.Project, UserID: optional.Value(r.UserID),
-			AgentName: optional.Value(r.AgentName), WorkflowName: optional.Value(r.WorkflowName), BaseID: optional.Value(r.BaseID),
+			AgentName: optional.Value(r.AgentName), WorkflowName: optional.Value(r.WorkflowName),
+			BaseID: optional.Value(r.BaseID),
 		},
 		Key: r.Key, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Messages: r.Messages,
 	}

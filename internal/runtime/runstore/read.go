@@ -280,7 +280,8 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 	}
 
 	args := []any{
-		before.CreatedAt, before.PlanID, optional.Pointer(f.Executor), optional.Pointer(f.Name), optional.Pointer(string(f.State)), f.State.Terminal(),
+		before.CreatedAt, before.PlanID, optional.Pointer(f.Executor), optional.Pointer(f.Name),
+		optional.Pointer(string(f.State)), f.State.Terminal(),
 		int32(f.Limit),
 	}
 

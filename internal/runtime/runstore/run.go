@@ -199,9 +199,10 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 		version = &r.Definition.Version
 	}
 
-	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, optional.Pointer(r.Name), optional.Pointer(r.Definition.ID), version, r.Needs,
-		[]byte(r.Input), []byte(r.Limits), r.Depth, optional.Pointer(parent.PlanID), optional.Pointer(parent.StepID), seq,
-		optional.Pointer(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), optional.Pointer(r.IdempotencyKey),
+	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, optional.Pointer(r.Name),
+		optional.Pointer(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
+		optional.Pointer(parent.PlanID), optional.Pointer(parent.StepID), seq, optional.Pointer(parent.ToolCallID), r.Owner,
+		r.Starter, cmp.Or(r.Project, DefaultProject), optional.Pointer(r.IdempotencyKey),
 		optional.Pointer(r.RequestSHA256), r.Held)
 }
 
