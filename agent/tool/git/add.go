@@ -23,13 +23,12 @@ func planAdd(ctx context.Context, o *opened, _ tool.Call, in addArguments) (p pl
 	if err != nil {
 		return p, err
 	}
-	changes, err := trial.changes(ctx, []string{"--cached"}, append([]string{"--"}, in.Files...))
+	text, err := trial.approvable(ctx, e.list(), []string{"--cached"}, in.Files...)
 	if err != nil {
 		return p, err
 	}
 
-	text := fmt.Sprintf("Stage for the next commit:\n\n%s%s\n%s", e.list(), changes.notShown(), changes.patch)
-	p.preview = tool.NewPreview(tool.PreviewDiff, text, e.digest())
+	p.preview = tool.NewPreview(tool.PreviewDiff, "Stage for the next commit:\n\n"+text, e.digest())
 	p.do = func(ctx context.Context) (tool.Result, error) { return o.stage(ctx, in) }
 	return p, nil
 }

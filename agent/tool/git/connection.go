@@ -96,7 +96,7 @@ func (o *opened) checkOutside(m Remote, u *url.URL) error {
 
 // reach runs git with the remote. The error has no secret of the remote, also if the server says it.
 func (c *connection) reach(ctx context.Context, arguments ...string) ([]byte, error) {
-	out, err := c.execute(ctx, "", arguments...)
+	out, err := c.execute(ctx, arguments...)
 	if err == nil || ctx.Err() != nil {
 		return out, err
 	}
@@ -125,7 +125,7 @@ func (c *connection) tip(ctx context.Context, branch string) (string, error) {
 
 // has reports whether a commit is here.
 func (o *opened) has(ctx context.Context, commit string) (bool, error) {
-	_, err := o.execute(ctx, "", "cat-file", "-e", commit+"^{commit}")
+	_, err := o.execute(ctx, "cat-file", "-e", commit+"^{commit}")
 	return err == nil, ctx.Err()
 }
 

@@ -204,8 +204,35 @@ func (o *opened) isOutside(origin string) bool {
 }
 
 // execute runs git in the repository and returns what it wrote, as program.execute does.
-func (o *opened) execute(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
+func (o *opened) execute(ctx context.Context, arguments ...string) ([]byte, error) {
+	return o.feed(ctx, "", arguments...)
+}
+
+// feed is execute with a standard input.
+func (o *opened) feed(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
 	return o.program.execute(ctx, o.root, o.env, stdin, arguments...)
+}
+
+// line returns what git wrote without the white space around it.
+func (o *opened) line(ctx context.Context, arguments ...string) (string, error) {
+	out, err := o.execute(ctx, arguments...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// named returns the hash of what has a name. The error only says that there is no such thing.
+func (o *opened) named(ctx context.Context, name string) (string, error) {
+	return o.line(ctx, "rev-parse", "--verify", "--quiet", name)
+}
+
+// noTree returns the hash of the tree that has nothing.
+func (o *opened) noTree(ctx context.Context) (string, error) {
+	return o.line(ctx, "hash-object", "-t", "tree", "--stdin")
+}
+
+// logOf runs git log, which prints what is parsed here.
+func (o *opened) logOf(ctx context.Context, arguments ...string) ([]byte, error) {
+	plain := []string{"log", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap"}
+	return o.execute(ctx, append(plain, arguments...)...)
 }
 
 // with returns the repository with more variables.

@@ -30,14 +30,8 @@ type file struct {
 	Change string `json:"change"`
 }
 
-func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result, error) {
-	o, err := r.open(ctx)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	defer o.close()
-
-	out, err := o.execute(ctx, "", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
+func (o *opened) status(ctx context.Context, _ statusArguments) (tool.Result, error) {
+	out, err := o.execute(ctx, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
 		"--ignore-submodules=dirty")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
