@@ -127,7 +127,6 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 	return s, row, err
 }
 
-// attempt returns the handle of an attempt at a step.
 func (p *Plan) attempt(id string, attempt int64, state *stepState) *Step {
 	state.reach(attempt)
 	s := &Step{
@@ -300,14 +299,12 @@ func (s *Step) Close(ctx context.Context) error {
 	return s.close(ctx, recover(), func(ctx context.Context, err error) error { return s.End(ctx, StepResult{Err: err}) })
 }
 
-// reach notes that there is an attempt.
 func (s *stepState) reach(attempt int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempt = max(s.attempt, attempt)
 }
 
-// nextAttempt returns the number of the next attempt.
 func (s *stepState) nextAttempt() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +312,6 @@ func (s *stepState) nextAttempt() int64 {
 	return s.attempt
 }
 
-// cycle returns the life of a cycle.
 func (s *stepState) cycle(seq int64) *life {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -146,7 +146,6 @@ func (p *Pool) offered(ctx context.Context, name string, s Server, c *connection
 	return tools, nil
 }
 
-// connection returns the place of a server.
 func (p *Pool) connection(name string, s Server) (*connection, error) {
 	key, err := s.key()
 	if err != nil {

@@ -139,7 +139,6 @@ func inRuns(listed string, more int) *[256]bool {
 	return in
 }
 
-// inRun returns where an expression matches within a run.
 func inRun(pattern string) func(string, span) []span {
 	e := regexp.MustCompile(pattern)
 	return func(text string, run span) []span { return within(e, text, run) }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// schema checks arguments.
 type schema struct {
 	text     json.RawMessage
 	kind     string // its type

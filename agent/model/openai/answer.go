@@ -68,7 +68,6 @@ type answer struct {
 	usage     *usage
 }
 
-// read reads one event of the answer.
 func (a *answer) read(_ string, data []byte) error {
 	if string(data) == "[DONE]" {
 		return modelhttp.ErrDone

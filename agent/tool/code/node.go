@@ -2,7 +2,6 @@ package code
 
 import "github.com/actlog/actlog/agent/tool/code/internal/treesitter"
 
-// node is one of a tree.
 type node struct {
 	*treesitter.Tree
 	index int

@@ -8,14 +8,12 @@ import (
 	"strings"
 )
 
-// filePatch is what a patch does to one file.
 type filePatch struct {
 	path   string
 	action action
 	hunks  []hunk
 }
 
-// action is what a patch does to a file.
 type action int
 
 const (
@@ -24,7 +22,6 @@ const (
 	actionRemove
 )
 
-// hunk replaces lines of a file.
 type hunk struct {
 	// the first line before and after, from 1; 0: it is before the first; unknown: the patch does not say
 	old, new int
@@ -114,7 +111,6 @@ func (r *reader) peek(ahead int) string {
 
 func (r *reader) ended() bool { return r.at >= len(r.lines) }
 
-// unified reads a unified diff.
 func (r *reader) unified() error {
 	for !r.ended() {
 		line := strings.TrimRight(r.peek(0), " \t\r")
@@ -202,7 +198,6 @@ func patchedPath(text string) string {
 	return text
 }
 
-// hunk reads a hunk with its header.
 func (r *reader) hunk() error {
 	header := strings.TrimRight(r.peek(0), " \t\r")
 	r.at++
@@ -243,7 +238,6 @@ func (r *reader) hunk() error {
 	return r.add(h)
 }
 
-// add adds a hunk to the last file.
 func (r *reader) add(h hunk) error {
 	changed := false
 	for _, l := range h.lines {

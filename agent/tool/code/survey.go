@@ -60,7 +60,6 @@ const maxCode = 64 << 20
 
 var goModule = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
 
-// maxPaths bounds the paths of a call.
 const maxPaths = 100
 
 // all returns the paths of the scope, at least one.
@@ -184,7 +183,6 @@ func (s survey) note(text *strings.Builder) {
 	}
 }
 
-// problem is an error of syntax in a file.
 type problem struct {
 	Path string `json:"path"`
 	syntaxError

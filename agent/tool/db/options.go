@@ -55,14 +55,12 @@ func (o Options) Check() error {
 	return err
 }
 
-// database runs statements.
 type database struct {
 	Options
 	config *pgconn.Config
 	turns  chan struct{} // one for each connection that may be open
 }
 
-// maxConnections bounds the connections of a toolset.
 const maxConnections = 4
 
 func newDatabase(o Options) (*database, error) {

@@ -91,7 +91,6 @@ type data struct {
 	Command   string              `json:"command,omitempty"`
 }
 
-// result returns what a model reads.
 func (t *table) result(summary string) (tool.Result, error) {
 	d := data{Columns: t.columns, Rows: t.rows, Truncated: t.more, Command: t.tag}
 	if d.Columns == nil {

@@ -23,7 +23,6 @@ type listArguments struct {
 	All bool `json:"all,omitempty" jsonschema:"also those that do not run"`
 }
 
-// listed is a container as JSON.
 type listed struct {
 	Name   string `json:"name"`
 	Image  string `json:"image"`
@@ -90,7 +89,6 @@ func (d *daemon) inspectContainer(ctx context.Context, in named) (tool.Result, e
 	}, nil
 }
 
-// image is one of the daemon's list.
 type image struct {
 	ID      string   `json:"Id"`
 	Tags    []string `json:"RepoTags"`
@@ -142,7 +140,6 @@ func (u usage) percent() float64 {
 	return used / passed * float64(max(u.CPU.Online, 1)) * 100
 }
 
-// measured is the usage as JSON.
 type measured struct {
 	CPUPercent    float64 `json:"cpuPercent"` // of one processor
 	MemoryBytes   uint64  `json:"memoryBytes"`

@@ -26,7 +26,6 @@ type change struct {
 	do      func() error
 }
 
-// preview returns the change as it is approved.
 func (c change) preview() tool.Preview {
 	return tool.NewPreview(tool.PreviewDiff, c.show(), c.parts...)
 }

@@ -16,7 +16,6 @@ type infoArguments struct {
 	Path string `json:"path" jsonschema:"file or folder, relative to the top folder"`
 }
 
-// info is what is known of a file or folder.
 type info struct {
 	Path     string `json:"path"` // without links
 	Type     string `json:"type"` // text, binary, folder

@@ -12,7 +12,6 @@ import (
 // maxEdited bounds a file after an edit, in bytes.
 const maxEdited = folder.MaxFile
 
-// maxPlaces bounds the lines that an error names.
 const maxPlaces = 20
 
 // splitLines returns the lines of a text, each with its end.

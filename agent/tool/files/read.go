@@ -67,7 +67,6 @@ func (f *Folder) read(ctx context.Context, in readArguments) (tool.Result, error
 	return l.result(at, info)
 }
 
-// lines are some lines of a file.
 type lines struct {
 	first, last int // that are wanted, from 1; last 0 means all
 	numbered    bool

@@ -52,7 +52,6 @@ func (f *Folder) search(ctx context.Context, in searchArguments) (tool.Result, e
 	return s.result(at), nil
 }
 
-// searcher collects the lines that match.
 type searcher struct {
 	folder  *Folder
 	pattern *regexp.Regexp

@@ -21,7 +21,6 @@ type blameArguments struct {
 	LineEnd   int    `json:"line_end,omitempty" jsonschema:"up to this line; at most 500 lines are shown"`
 }
 
-// maxBlamed bounds the lines that are blamed at once.
 const maxBlamed = 500
 
 func cleanPath(at string) string { return path.Clean(filepath.ToSlash(at)) }
@@ -73,7 +72,6 @@ type blamedLines struct {
 // blamedCommit is what is said of a commit once.
 type blamedCommit struct{ author, when, summary string }
 
-// parsedBlame is what git blame --porcelain wrote.
 type parsedBlame struct {
 	groups  []blamedLines
 	commits map[string]blamedCommit

@@ -23,7 +23,6 @@ type branchInfo struct {
 	Remote   bool   `json:"remote,omitempty"` // as it was when it was fetched last
 }
 
-// maxBranches bounds what git.branches lists.
 const maxBranches = 500
 
 func (o *opened) branches(ctx context.Context, _ branchesArguments) (tool.Result, error) {

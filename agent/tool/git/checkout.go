@@ -28,7 +28,6 @@ var checkoutTool = writer[checkoutArguments]{
 	},
 }
 
-// switching is a switch from one branch to another.
 type switching struct {
 	head, from string // what is checked out: the commit, and the branch if it is one
 	to         string // the commit of the other branch
@@ -117,7 +116,6 @@ func (o *opened) checkout(ctx context.Context, s switching, in checkoutArguments
 	return said("Switched to the branch %s, at %.12s. Files that changed: %d", in.Branch, s.to, len(s.changed.all())), nil
 }
 
-// checkoutDone sees whether the branch is checked out.
 func checkoutDone(ctx context.Context, o *opened, _ tool.Call, in checkoutArguments) (tool.Result, bool, error) {
 	head, branch, err := o.head(ctx)
 	if err != nil || branch != in.Branch {

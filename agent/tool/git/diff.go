@@ -89,7 +89,6 @@ func (o *opened) revisionOptions(ctx context.Context, in diffArguments) (options
 	return append(options, to), err
 }
 
-// changes are how files differ.
 type changes struct {
 	patch string
 	more  bool     // the patch is longer
@@ -226,7 +225,6 @@ func (e *entries) Write(b []byte) (int, error) {
 // digest returns a hash of all entries, also of those that are not kept.
 func (e *entries) digest() string { return hex.EncodeToString(e.sum.Sum(nil)) }
 
-// entry is a file that differs.
 type entry struct {
 	oldMode, newMode, oldHash, newHash string
 	change                             string // one letter
@@ -274,10 +272,8 @@ func (e *entries) list() string {
 	return text.String()
 }
 
-// maxListed bounds the files that a preview lists.
 const maxListed = 200
 
-// paths returns the paths of the files that differ.
 func (e *entries) paths() []string {
 	all := e.all()
 	paths := make([]string, len(all))

@@ -18,7 +18,6 @@ type logArguments struct {
 	MaxCount int    `json:"max_count,omitempty" jsonschema:"at most this many commits; 10 if it is missing"`
 }
 
-// maxCommits bounds what git.log lists.
 const maxCommits = 200
 
 func (o *opened) log(ctx context.Context, in logArguments) (tool.Result, error) {

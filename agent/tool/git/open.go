@@ -17,7 +17,6 @@ import (
 	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
-// repository is one with the tools for it.
 type repository struct {
 	program
 	dir     string
@@ -235,7 +234,6 @@ func (o *opened) logOf(ctx context.Context, arguments ...string) ([]byte, error)
 	return o.execute(ctx, append(plain, arguments...)...)
 }
 
-// with returns the repository with more variables.
 func (o *opened) with(env ...string) *opened {
 	other := *o
 	other.env = slices.Concat(o.env, env) // the last of a name counts

@@ -107,7 +107,6 @@ func (c *connection) checkPush(ctx context.Context, branch, commit, old string) 
 	return nil
 }
 
-// maxSent bounds the commits that a push may send.
 const maxSent = 5000
 
 // toSend returns what would be sent, for people. It fails if files of the server itself are in it.

@@ -113,7 +113,6 @@ func CheckRemoteName(name string) error {
 	return nil
 }
 
-// checkRemotes returns what is wrong with remotes, by their names.
 func checkRemotes(remotes map[string]Remote) error {
 	var errs []error
 	for name, m := range remotes {

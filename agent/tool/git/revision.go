@@ -106,7 +106,6 @@ func (o *opened) branchAt(ctx context.Context, name string) (string, error) {
 	return commit, nil
 }
 
-// isAncestor reports whether a commit is in the history of another.
 func (o *opened) isAncestor(ctx context.Context, old, of string) (bool, error) {
 	_, err := o.execute(ctx, "merge-base", "--is-ancestor", old, of)
 	if ctx.Err() != nil {

@@ -113,7 +113,6 @@ func (o *opened) fileAt(ctx context.Context, commit string, in showArguments) (t
 	return fileResult(commit, path, string(text), err != nil, in)
 }
 
-// fileResult returns the lines that are wanted of a file.
 func fileResult(commit, path, text string, more bool, in showArguments) (tool.Result, error) {
 	first, last := max(in.LineStart, 1), in.LineEnd
 	lines := strings.SplitAfter(text, "\n")

@@ -15,7 +15,6 @@ import (
 
 type stashesArguments struct{}
 
-// stashed is what was put aside.
 type stashed struct{ commit, message string }
 
 // maxStashes bounds the stashes that there are for the tools: the newest ones.
@@ -104,7 +103,6 @@ func planStash(ctx context.Context, o *opened, call tool.Call, in stashArguments
 	return o.planPop(ctx, in)
 }
 
-// planPush puts changes aside.
 func (o *opened) planPush(ctx context.Context, call tool.Call, in stashArguments) (p plan, err error) {
 	if _, _, err := o.head(ctx); err != nil {
 		return p, err
@@ -170,7 +168,6 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 	return said("Stashed as %.12s", all[0].commit), nil
 }
 
-// find returns a stash and its number.
 func (o *opened) find(ctx context.Context, name string) (found stashed, number int, err error) {
 	all, err := o.stashes(ctx)
 	if err != nil {

@@ -22,7 +22,6 @@ type status struct {
 	Files    []file `json:"files"`
 }
 
-// file is one that changed.
 type file struct {
 	Path string `json:"path"`
 	From string `json:"from,omitempty"` // of a file that was renamed or copied

@@ -67,7 +67,6 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 	return tools, nil
 }
 
-// reading returns the tools that change nothing.
 func (r *repository) reading() []tool.Tool {
 	return []tool.Tool{
 		reader(r, "git.status", "Says which branch is checked out and which files changed since the last commit.",

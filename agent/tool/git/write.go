@@ -22,7 +22,6 @@ type writer[In any] struct {
 	byID bool
 }
 
-// plan is what a call would do, and how.
 type plan struct {
 	preview tool.Preview
 	do      func(ctx context.Context) (tool.Result, error)

@@ -34,7 +34,6 @@ type host struct {
 
 var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
 
-// readHost reads an entry.
 func readHost(entry string) (h host, err error) {
 	rest := strings.ToLower(entry)
 	if scheme, after, ok := strings.Cut(rest, "://"); ok {
@@ -135,7 +134,6 @@ func (r *rules) allow(u *url.URL) (map[string]string, error) {
 	return nil, fmt.Errorf("url: requests to %s://%s are not allowed; allowed are: %s", u.Scheme, u.Host, r.names())
 }
 
-// headersOf returns the headers of the host of a URL.
 func (r *rules) headersOf(u *url.URL) map[string]string {
 	for _, h := range r.headers {
 		if h.host.matches(u) {

@@ -9,14 +9,12 @@ import (
 	"strings"
 )
 
-// requestArguments are those of http.request.
 type requestArguments struct {
 	Method  string            `json:"method,omitempty" jsonschema:"GET by default"`
 	URL     string            `json:"url" jsonschema:"with https:// or http://"`
 	Headers map[string]string `json:"headers,omitempty" jsonschema:"more headers, such as Accept"`
 }
 
-// arguments are those of http.send.
 type arguments struct {
 	Method  string            `json:"method" jsonschema:"such as POST"`
 	URL     string            `json:"url" jsonschema:"with https:// or http://"`
@@ -76,7 +74,6 @@ func (r *rules) prepare(in arguments, methods []string, id string) (*prepared, e
 	return p, nil
 }
 
-// addHeaders adds the headers of a model.
 func (p *prepared) addHeaders(headers map[string]string) error {
 	if len(headers) > maxHeaders {
 		return fmt.Errorf("headers: there are more than %d", maxHeaders)
@@ -131,7 +128,6 @@ func (p *prepared) String() string {
 	return text.String()
 }
 
-// set sets the headers of a request.
 func (p *prepared) set(h http.Header) {
 	h.Set("User-Agent", "actlog")
 	for name, value := range p.headers {

@@ -88,7 +88,6 @@ type found struct {
 	wordsOnlyReason string          // why only words count although there is an embedder
 }
 
-// wish is what is searched for.
 type wish struct {
 	query  string
 	wanted func(at string) bool // which files
@@ -96,7 +95,6 @@ type wish struct {
 	most   int                  // parts
 }
 
-// find returns what matches a wish best.
 func (f *Folder) find(ctx context.Context, w wish) (found, error) {
 	r, all, err := f.read(ctx, w.wanted)
 	if err != nil || len(all) == 0 {

@@ -28,7 +28,6 @@ func Tools(commands ...Command) (tools []tool.Tool, err error) {
 	return tools, errors.Join(errs...)
 }
 
-// runner runs a command.
 type runner struct {
 	Command
 	allowed *regexp.Regexp
@@ -82,15 +81,12 @@ func (r *runner) tool() tool.Tool {
 	return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
 }
 
-// none are the arguments of a command that takes none.
 type none struct{}
 
-// arguments are those of a command that takes some.
 type arguments struct {
 	Arguments []string `json:"arguments,omitempty" jsonschema:"added at the end of the command, each as it is"`
 }
 
-// preview shows the command that would run.
 func (r *runner) preview(added []string) (tool.Preview, error) {
 	if err := r.checkArguments(r.allowed, added); err != nil {
 		return tool.Preview{}, err
@@ -113,7 +109,6 @@ func shown(whole []string) string {
 
 var simple = regexp.MustCompile(`^[A-Za-z0-9_./:=,+%@-]+$`)
 
-// outcome is what a command did, as JSON.
 type outcome struct {
 	Command  []string `json:"command"`
 	ExitCode int      `json:"exitCode"` // -1 if a signal ended it

@@ -75,7 +75,6 @@ func (c Command) known() (program, error) {
 	return p, nil
 }
 
-// runner runs the command of a tool.
 type runner struct {
 	Command
 	program program

@@ -22,7 +22,6 @@ type testCase struct {
 	Skipped *struct{} `xml:"skipped"`
 }
 
-// badCase is why a test failed.
 type badCase struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr"`
@@ -86,7 +85,6 @@ func (o *outcome) addCase(c testCase) {
 	}
 }
 
-// failure returns the test as one that failed.
 func (c testCase) failure(bad badCase) failure {
 	seconds, _ := strconv.ParseFloat(c.Time, 64)
 	f := failure{Name: c.Name, Suite: c.Class, File: c.File, Message: bad.Message, DurationMs: milliseconds(seconds)}

@@ -22,7 +22,6 @@ type report struct {
 	Output      string    `json:"output"` // the end of it
 }
 
-// failure is a test that failed.
 type failure struct {
 	Name       string `json:"name"` // as the program takes it, where that is known
 	Suite      string `json:"suite,omitempty"`
@@ -43,7 +42,6 @@ const (
 	maxFailureText = 20 << 10
 )
 
-// outcome is what a report of a program says.
 type outcome struct {
 	counts   counts
 	failures []failure
@@ -67,7 +65,6 @@ func (o *outcome) fail(f failure) {
 	o.failures = append(o.failures, f)
 }
 
-// any reports whether anything is known.
 func (o *outcome) any() bool { return o != nil && (o.counts != counts{} || len(o.failures) > 0) }
 
 func milliseconds(seconds float64) int64 {
@@ -98,7 +95,6 @@ func (r *report) encode() (json.RawMessage, error) {
 	}
 }
 
-// result returns what the model reads.
 func (r *report) result(output string) (tool.Result, error) {
 	data, err := r.encode()
 	if err != nil {
