@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,8 @@ type Pool struct {
 
 // NewPool returns a pool without connections. Close it at the end.
 func NewPool(o Options) *Pool {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Idle == 0 {
-		o.Idle = DefaultIdle
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Idle = cmp.Or(o.Idle, DefaultIdle)
 	return &Pool{options: o, connections: map[string]*connection{}}
 }
 

@@ -60,10 +60,7 @@ func compile(text json.RawMessage) (*schema, error) {
 		return nil, err
 	}
 	resolved, err := s.Resolve(nil)
-	if err != nil {
-		return nil, err
-	}
-	return &schema{text: text, kind: s.Type, outline: outline, resolved: resolved}, nil
+	return &schema{text: text, kind: s.Type, outline: outline, resolved: resolved}, err
 }
 
 // CheckSchema returns an error if no object fits the schema of a tool because of its type.

@@ -111,8 +111,7 @@ func (e *estimator) line(number int, line string) {
 		}
 	}
 
-	closes := strings.HasPrefix(bare, "}") || strings.HasPrefix(bare, ")") || strings.HasPrefix(bare, "]") ||
-		bare == "end" || strings.HasPrefix(bare, "{")
+	closes := beginsWith(bare, "}", ")", "]", "{") || bare == "end"
 	if closes { // the last line of what is indented as much
 		indentation++
 	}

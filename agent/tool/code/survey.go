@@ -1,12 +1,14 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,11 +141,8 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 		s.notes = append(s.notes, "There was not enough time to parse all files; name a folder to have exact results of it.")
 	}
 
-	for _, m := range s.files {
-		if m.Estimate {
-			s.notes = append(s.notes, estimates)
-			break
-		}
+	if slices.ContainsFunc(s.files, func(m measured) bool { return m.Estimate }) {
+		s.notes = append(s.notes, estimates)
 	}
 	return s, nil
 }
@@ -169,11 +168,7 @@ func (f *Folder) modulesOf(files []measured) (modules []module) {
 	}
 
 	// A module within another one comes first: its name is the longer one as a rule.
-	for i := range modules {
-		for j := i; j > 0 && len(modules[j].name) > len(modules[j-1].name); j-- {
-			modules[j], modules[j-1] = modules[j-1], modules[j]
-		}
-	}
+	slices.SortStableFunc(modules, func(a, b module) int { return cmp.Compare(len(b.name), len(a.name)) })
 	return modules
 }
 

@@ -54,11 +54,8 @@ func (d *daemon) listContainers(ctx context.Context, in listArguments) (tool.Res
 	}
 
 	data, err := json.Marshal(some)
-	if err != nil {
-		return tool.Result{}, err
-	}
 	summary := fmt.Sprintf("%d containers", len(some))
-	return tool.Result{Text: text.String() + "(" + summary + ")", Summary: summary, Data: data}, nil
+	return tool.Result{Text: text.String() + "(" + summary + ")", Summary: summary, Data: data}, err
 }
 
 func (d *daemon) inspectContainer(ctx context.Context, in named) (tool.Result, error) {
@@ -80,13 +77,10 @@ func (d *daemon) inspectContainer(ctx context.Context, in named) (tool.Result, e
 	}
 
 	indented, err := json.MarshalIndent(json.RawMessage(data), "", "  ")
-	if err != nil {
-		return tool.Result{}, err
-	}
 	return tool.Result{
 		Text:    string(indented) + "\n(The values of variables, the command, labels and paths on the machine are left out.)",
 		Summary: fmt.Sprintf("%s is %s", in.Container, clean(found.State.Status)), Data: data,
-	}, nil
+	}, err
 }
 
 type image struct {
@@ -172,10 +166,7 @@ func (d *daemon) stats(ctx context.Context, in named) (tool.Result, error) {
 	}
 
 	data, err := json.Marshal(m)
-	if err != nil {
-		return tool.Result{}, err
-	}
 	text := fmt.Sprintf("%s: processor %.1f%% of one, memory %d of %d MB, %d processes, received %d kB, sent %d kB",
 		in.Container, m.CPUPercent, m.MemoryBytes/1e6, m.MemoryLimit/1e6, m.Processes, m.ReceivedBytes/1e3, m.SentBytes/1e3)
-	return tool.Result{Text: text, Summary: text, Data: data}, nil
+	return tool.Result{Text: text, Summary: text, Data: data}, err
 }

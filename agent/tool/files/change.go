@@ -32,14 +32,11 @@ func (c change) preview() tool.Preview {
 
 func (c change) result() (tool.Result, error) {
 	value, err := json.Marshal(c.paths)
-	if err != nil {
-		return tool.Result{}, err
-	}
 	return tool.Result{
 		Text: c.summary + ".", Summary: c.summary, Artifacts: []tool.Artifact{
 			{Name: "files_modified", Type: "files", Value: value},
 		},
-	}, nil
+	}, err
 }
 
 // writer makes a tool that changes the folder.

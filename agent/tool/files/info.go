@@ -42,10 +42,7 @@ func (f *Folder) info(_ context.Context, in infoArguments) (tool.Result, error) 
 		return tool.Result{}, err
 	}
 	data, err := json.Marshal(known)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	return tool.Result{Text: string(data), Data: data, Summary: fmt.Sprintf("%s is a %s", at, known.what())}, nil
+	return tool.Result{Text: string(data), Data: data, Summary: fmt.Sprintf("%s is a %s", at, known.what())}, err
 }
 
 // describe adds what only a look inside says.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,11 +36,7 @@ func wholeLines(all, part []string) (numbers []string) {
 	}
 
 	for i := 0; i+len(part) <= len(all) && len(numbers) < maxPlaces; i++ {
-		same := true
-		for j := 0; same && j < len(part); j++ {
-			same = plainLines(all[i+j]) == plainLines(part[j])
-		}
-		if same {
+		if slices.EqualFunc(all[i:i+len(part)], part, func(a, b string) bool { return plainLines(a) == plainLines(b) }) {
 			numbers = append(numbers, strconv.Itoa(i+1))
 		}
 	}

@@ -141,9 +141,6 @@ func (l *lines) add(part []byte, begin bool) bool {
 
 func (l *lines) result(at string, info fs.FileInfo) (tool.Result, error) {
 	content, err := json.Marshal(l.text.String())
-	if err != nil {
-		return tool.Result{}, err
-	}
 	end := l.first + l.read - 1
 	result := tool.Result{
 		Text:      l.shown.String(),
@@ -166,5 +163,5 @@ func (l *lines) result(at string, info fs.FileInfo) (tool.Result, error) {
 	if result.Text == "" {
 		result.Text = "The file is empty."
 	}
-	return result, nil
+	return result, err
 }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,7 @@ const maxBlamed = 500
 func cleanPath(at string) string { return path.Clean(filepath.ToSlash(at)) }
 
 func (o *opened) blame(ctx context.Context, in blameArguments) (result tool.Result, err error) {
-	if in.Revision == "" {
-		in.Revision = "HEAD"
-	}
+	in.Revision = cmp.Or(in.Revision, "HEAD")
 	if err := checkPath("path", in.Path); err != nil {
 		return result, err
 	}

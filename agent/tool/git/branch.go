@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,9 +116,7 @@ func planBranch(ctx context.Context, o *opened, call tool.Call, in branchArgumen
 }
 
 func (o *opened) planCreate(ctx context.Context, call tool.Call, in branchArguments) (p plan, err error) {
-	if in.Start == "" {
-		in.Start = "HEAD"
-	}
+	in.Start = cmp.Or(in.Start, "HEAD")
 
 	commit, err := o.commitOf(ctx, "start", in.Start)
 	if err != nil {

@@ -1,9 +1,11 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,18 +16,11 @@ import (
 
 // pickRemote returns a remote of the configuration: the one of a name, else origin or the only one.
 func (r *repository) pickRemote(name string) (string, Remote, error) {
-	known := make([]string, 0, len(r.remotes))
-	for each := range r.remotes {
-		known = append(known, each)
-	}
-	slices.Sort(known)
-
+	known := slices.Sorted(maps.Keys(r.remotes))
 	if name == "" && len(known) == 1 {
 		name = known[0]
 	}
-	if name == "" {
-		name = "origin"
-	}
+	name = cmp.Or(name, "origin")
 
 	m, ok := r.remotes[name]
 	if !ok {

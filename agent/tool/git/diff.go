@@ -277,8 +277,8 @@ const maxListed = 200
 func (e *entries) paths() []string {
 	all := e.all()
 	paths := make([]string, len(all))
-	for i := range all {
-		paths[i] = all[i].path
+	for i, each := range all {
+		paths[i] = each.path
 	}
 	return paths
 }

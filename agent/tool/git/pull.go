@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,9 +36,7 @@ func planPull(ctx context.Context, o *opened, call tool.Call, in pullArguments) 
 		return p, errors.New("no branch is checked out, so nothing can move forward; check one out first")
 	}
 
-	if in.Branch == "" {
-		in.Branch = current
-	}
+	in.Branch = cmp.Or(in.Branch, current)
 	if err := o.checkBranch(ctx, "branch", in.Branch); err != nil {
 		return p, err
 	}

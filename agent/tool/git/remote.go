@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -149,10 +150,7 @@ func (m Remote) header() string {
 		return m.Header
 	}
 
-	name := m.Username
-	if name == "" {
-		name = "x-access-token"
-	}
+	name := cmp.Or(m.Username, "x-access-token")
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+m.Token))
 }
 

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,7 @@ type showArguments struct {
 }
 
 func (o *opened) show(ctx context.Context, in showArguments) (result tool.Result, err error) {
-	if in.Revision == "" {
-		in.Revision = "HEAD"
-	}
+	in.Revision = cmp.Or(in.Revision, "HEAD")
 	if in.Path != "" {
 		if err := checkPath("path", in.Path); err != nil {
 			return result, err

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -151,10 +152,7 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 		return tool.Result{}, err
 	}
 
-	message := in.Message
-	if message == "" {
-		message = "by git.stash"
-	}
+	message := cmp.Or(in.Message, "by git.stash")
 	if _, err := o.execute(ctx, "stash", "push", "--quiet", "--no-include-untracked",
 		"--message="+message+callNote(call)); err != nil {
 		return tool.Result{}, err

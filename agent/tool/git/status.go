@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,10 +39,7 @@ func (o *opened) status(ctx context.Context, _ statusArguments) (tool.Result, er
 
 	s := parseStatus(string(out))
 	var text strings.Builder
-	branch := s.Branch
-	if branch == "" {
-		branch = "(none: a commit is checked out)"
-	}
+	branch := cmp.Or(s.Branch, "(none: a commit is checked out)")
 	fmt.Fprintf(&text, "Branch: %s\n", branch)
 	if s.Upstream != "" {
 		fmt.Fprintf(&text, "Upstream: %s (%d ahead, %d behind)\n", s.Upstream, s.Ahead, s.Behind)

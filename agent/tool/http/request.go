@@ -100,12 +100,8 @@ func (p *prepared) addHeaders(headers map[string]string) error {
 
 // configured reports whether the program has a header for the host.
 func (p *prepared) configured(key string) bool {
-	for own := range p.secret {
-		if http.CanonicalHeaderKey(own) == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(p.secret)),
+		func(own string) bool { return http.CanonicalHeaderKey(own) == key })
 }
 
 // String shows the request as it is sent, without the values of secrets.

@@ -58,27 +58,21 @@ func (r *runner) tool() tool.Tool {
 		description = "Runs a command"
 	}
 	description = strings.TrimSuffix(description, ".") + ": " + shown(r.Arguments) + "."
-	with := []tool.Option{
-		tool.WithPolicy(tool.Policy{Approval: !r.NoApproval, Writes: true, Exclusive: true, Timeout: r.Timeout}),
-	}
-
-	name := "shell." + r.Name
 	if r.Allow == "" {
-		run := func(ctx context.Context, call tool.Call, _ none) (tool.Result, error) {
-			return r.execute(ctx, call, nil)
-		}
-		preview := func(context.Context, tool.Call, none) (tool.Preview, error) { return r.preview(nil) }
-		return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
+		return toolOf(r, description, func(none) []string { return nil })
 	}
-
 	description += " Arguments match " + r.Allow + "."
-	run := func(ctx context.Context, call tool.Call, in arguments) (tool.Result, error) {
-		return r.execute(ctx, call, in.Arguments)
-	}
-	preview := func(_ context.Context, _ tool.Call, in arguments) (tool.Preview, error) {
-		return r.preview(in.Arguments)
-	}
-	return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
+	return toolOf(r, description, func(in arguments) []string { return in.Arguments })
+}
+
+// toolOf returns the tool, whose arguments say what is added to the command.
+func toolOf[In any](r *runner, description string, added func(In) []string) tool.Tool {
+	return tool.CallFunc("shell."+r.Name, description,
+		func(ctx context.Context, call tool.Call, in In) (tool.Result, error) {
+			return r.execute(ctx, call, added(in))
+		},
+		tool.WithPolicy(tool.Policy{Approval: !r.NoApproval, Writes: true, Exclusive: true, Timeout: r.Timeout}),
+		tool.WithPreview(func(_ context.Context, _ tool.Call, in In) (tool.Preview, error) { return r.preview(added(in)) }))
 }
 
 type none struct{}
@@ -138,9 +132,6 @@ func (r *runner) execute(ctx context.Context, call tool.Call, added []string) (t
 
 	text := out.String()
 	data, err := json.Marshal(outcome{whole, code, command.End(text, maxReported)})
-	if err != nil {
-		return tool.Result{}, err
-	}
 	summary := fmt.Sprintf("%s ended with exit code %d", r.Name, code)
-	return tool.Result{Text: summary + ".\n" + text, Failed: code != 0, Summary: summary, Data: data}, nil
+	return tool.Result{Text: summary + ".\n" + text, Failed: code != 0, Summary: summary, Data: data}, err
 }

@@ -97,10 +97,6 @@ func (r *report) encode() (json.RawMessage, error) {
 
 func (r *report) result(output string) (tool.Result, error) {
 	data, err := r.encode()
-	if err != nil {
-		return tool.Result{}, err
-	}
-
 	summary := r.summary()
 	text := summary + ".\n"
 	if failed := r.failedText(); failed != "" {
@@ -110,7 +106,7 @@ func (r *report) result(output string) (tool.Result, error) {
 	return tool.Result{
 		Text: text + output, Failed: !r.Passed, Summary: summary, Data: data,
 		Artifacts: []tool.Artifact{{Name: "test_results", Type: "tests", Value: data}},
-	}, nil
+	}, err
 }
 
 // failedText returns the failed tests, one after another.
