@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// member is one member of a JSON object. Their order is kept, because the model answers in it.
-type member struct {
-	name  string
-	value json.RawMessage
-}
+	"github.com/actlog/actlog/agent/model/internal/ordered"
+)
 
 // enforced are the keywords of a schema that the API enforces. It refuses others.
 var enforced = []string{
@@ -28,107 +24,102 @@ var formats = []string{"date-time", "time", "date", "duration", "email", "hostna
 // is a choice of any; and what cannot be enforced is said in the description instead. What fits it may
 // break the rest of the schema, so an answer is still checked.
 func enforceable(schema json.RawMessage) (json.RawMessage, error) {
-	members, err := membersOf(schema)
+	members, err := read(schema)
 	if err != nil {
 		return nil, err
 	}
 
-	has := func(name string) bool { return valueOf(members, name) != nil }
-	closed := has("properties") || string(valueOf(members, "type")) == `"object"` && !has("additionalProperties")
-	var out, unenforced []member
-	description := -1
-	for _, m := range members {
-		switch m.name {
+	has := func(name string) bool { return members.Values[name] != nil }
+	closed := has("properties") || string(members.Values["type"]) == `"object"` && !has("additionalProperties")
+	var out, unenforced ordered.Object
+	for _, name := range members.Names {
+		value := members.Values[name]
+		switch name {
 		case "$ref": // the API wants nothing beside it
-			return encodeMembers([]member{m}), nil
+			only := ordered.Object{}
+			only.Set(name, value)
+			return only.Encode(), nil
 		case "properties", "$defs", "definitions":
-			m.value, err = each(m.value)
+			value, err = each(value)
 		case "items":
-			m.value, err = enforceable(m.value)
+			value, err = enforceable(value)
 
 		case "oneOf":
 			if !has("anyOf") {
-				m.name = "anyOf"
-				m.value, err = list(m.value)
+				name = "anyOf"
+				value, err = list(value)
 			}
 		case "anyOf", "allOf":
-			m.value, err = list(m.value)
+			value, err = list(value)
 
 		case "additionalProperties":
 			if closed {
 				continue
 			}
-			if bytes.HasPrefix(m.value, []byte("{")) {
-				m.value, err = enforceable(m.value)
+			if bytes.HasPrefix(value, []byte("{")) {
+				value, err = enforceable(value)
 			}
-		case "description":
-			description = len(out)
 		}
 
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if enforces(m) {
-			out = append(out, m)
+		if enforces(name, value) {
+			out.Set(name, value)
 		} else {
-			unenforced = append(unenforced, m)
+			unenforced.Set(name, value)
 		}
 	}
 
 	if closed {
-		out = append(out, member{"additionalProperties", json.RawMessage("false")})
+		out.Set("additionalProperties", json.RawMessage("false"))
 	}
-	if len(unenforced) > 0 {
-		if description < 0 {
-			description = len(out)
-			out = append(out, member{"description", json.RawMessage(`""`)})
-		}
-		if out[description].value, err = describe(out[description].value, unenforced); err != nil {
-			return nil, err
-		}
+	if len(unenforced.Names) == 0 {
+		return out.Encode(), nil
 	}
-	return encodeMembers(out), nil
+	description, err := describe(out.Values["description"], unenforced)
+	out.Set("description", description)
+	return out.Encode(), err
 }
 
-func valueOf(members []member, name string) json.RawMessage {
-	for _, m := range members {
-		if m.name == name {
-			return m.value
-		}
+func read(object json.RawMessage) (ordered.Object, error) {
+	members, ok := ordered.Read(object)
+	if ok {
+		return members, nil
 	}
-	return nil
+	var all map[string]json.RawMessage
+	return ordered.Object{}, errors.Join(errors.New("not a JSON object"), json.Unmarshal(object, &all))
 }
 
-func enforces(m member) bool {
+func enforces(name string, value json.RawMessage) bool {
 	var format string
-	switch m.name {
+	switch name {
 	case "format":
-		return json.Unmarshal(m.value, &format) == nil && slices.Contains(formats, format)
+		return json.Unmarshal(value, &format) == nil && slices.Contains(formats, format)
 	case "minItems":
-		return string(m.value) == "0" || string(m.value) == "1"
+		return string(value) == "0" || string(value) == "1"
 	}
-	return slices.Contains(enforced, m.name)
+	return slices.Contains(enforced, name)
 }
 
-// describe adds what is not enforced to a description.
-func describe(description json.RawMessage, unenforced []member) (json.RawMessage, error) {
+// describe adds what is not enforced to a description, if there is one.
+func describe(description json.RawMessage, unenforced ordered.Object) (json.RawMessage, error) {
 	var text string
-	if err := json.Unmarshal(description, &text); err != nil {
+	if err := json.Unmarshal(description, &text); err != nil && description != nil {
 		return nil, fmt.Errorf("description: %w", err)
 	}
-	text = strings.TrimSpace(text + "\n" + string(encodeMembers(unenforced)))
-	return json.Marshal(text)
+	return json.Marshal(strings.TrimSpace(text + "\n" + string(unenforced.Encode())))
 }
 
 // each makes the schemas in the members of an object enforceable.
 func each(object json.RawMessage) (json.RawMessage, error) {
-	members, err := membersOf(object)
-	for i, m := range members {
-		if members[i].value, err = enforceable(m.value); err != nil {
-			return nil, fmt.Errorf("%s: %w", m.name, err)
+	members, err := read(object)
+	for _, name := range members.Names {
+		if members.Values[name], err = enforceable(members.Values[name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return encodeMembers(members), err
+	return members.Encode(), err
 }
 
 // list makes the schemas in a list enforceable.
@@ -145,49 +136,4 @@ func list(of json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	return json.Marshal(schemas)
-}
-
-// membersOf returns the members of an object in their order.
-func membersOf(object json.RawMessage) ([]member, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(object, &all); err != nil || all == nil {
-		return nil, errors.Join(errors.New("not a JSON object"), err)
-	}
-
-	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil { // the brace
-		return nil, err
-	}
-
-	members := make([]member, 0, len(all))
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		m := member{name: name.(string)}
-		if err := d.Decode(&m.value); err != nil {
-			return nil, err
-		}
-		members = append(members, m)
-	}
-	return members, nil
-}
-
-func encodeMembers(members []member) json.RawMessage {
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for i, m := range members {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-
-		name, _ := json.Marshal(m.name) // cannot fail: a text
-		out.Write(name)
-		out.WriteByte(':')
-		out.Write(m.value)
-	}
-
-	out.WriteByte('}')
-	return out.Bytes()
 }
