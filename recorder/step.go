@@ -274,8 +274,7 @@ type StepResult struct {
 	State record.State
 }
 
-// End records how the step ended, even after ctx was cancelled. The first end counts. After an
-// error, call it again to record that end.
+// End records how the step ended, as [Plan.End] does.
 func (s *Step) End(ctx context.Context, result StepResult) error {
 	return s.end(ctx, action{"end", s}, result.State, result.Err, func(o outcome) record.Change {
 		row := s.row(o.state)
@@ -286,15 +285,12 @@ func (s *Step) End(ctx context.Context, result StepResult) error {
 	})
 }
 
-// Fail ends the step with err and returns err, joined by the error of recording it, if any:
-// return step.Fail(ctx, err).
+// Fail ends the step with err, as [Plan.Fail] does.
 func (s *Step) Fail(ctx context.Context, err error) error {
 	return failed(err, s.End(ctx, StepResult{Err: err, State: failState(err)}))
 }
 
-// Close is the safety net below End: defer it right after the start. It does nothing after End or
-// Fail. Otherwise it records FAILED with the panic that it finds, which goes on, or INTERRUPTED.
-// Inside another deferred function it finds no panic.
+// Close is the safety net below End, as [Plan.Close] is.
 func (s *Step) Close(ctx context.Context) error {
 	return s.close(ctx, recover(), func(ctx context.Context, err error) error { return s.End(ctx, StepResult{Err: err}) })
 }

@@ -98,8 +98,8 @@ func (s *schema) check(arguments json.RawMessage) error {
 // fits returns an error for a model if a value does not fit the schema, and errTooMuch if checking it could take too
 // long.
 func (s *schema) fits(value any) error {
-	if err := s.outline.afford(value); err != nil {
-		return err
+	if !s.outline.affords(value) {
+		return errTooMuch
 	}
 	if err := s.resolved.Validate(value); err != nil {
 		return errors.New(readable(err.Error()))

@@ -27,7 +27,6 @@ type Opening struct {
 // ErrNoToolset says that the program does not have a toolset.
 var ErrNoToolset = errors.New("this program does not have the toolset")
 
-// toolsets are those of the program, by name.
 var toolsets struct {
 	sync.Mutex
 	open map[string]func(Opening) (Toolset, error)

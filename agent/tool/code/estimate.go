@@ -1,6 +1,7 @@
 package code
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -46,17 +47,8 @@ var (
 // estimate measures a file by general rules.
 func (m *measured) estimate() {
 	m.Estimate = true
-	comment := comments[m.Language]
-	if comment == "" {
-		comment = "//"
-	}
-
-	language := m.Language
-	if same := sameImports[language]; same != "" {
-		language = same
-	}
-	imports := importing[language]
-
+	comment := cmp.Or(comments[m.Language], "//")
+	imports := importing[cmp.Or(sameImports[m.Language], m.Language)]
 	e := estimator{m: m}
 	inside := false // of a comment of several lines
 	for i, line := range m.text {

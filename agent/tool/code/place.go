@@ -63,7 +63,6 @@ func (h hunk) before() (lines []string) {
 	return lines
 }
 
-// trimmed returns lines without the white space at their ends.
 func trimmed(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, line := range lines {

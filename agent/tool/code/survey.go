@@ -15,14 +15,12 @@ import (
 	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
-// scope says which files a call is about.
 type scope struct {
 	Path    string   `json:"path,omitempty" jsonschema:"folder or file; the top folder if it is missing"`
 	Paths   []string `json:"paths,omitempty" jsonschema:"several folders or files, at most 100, in place of path"`
 	Include string   `json:"include,omitempty" jsonschema:"only files with this pattern, for example *.go"`
 }
 
-// survey is the code of some files.
 type survey struct {
 	files   []measured
 	modules []module

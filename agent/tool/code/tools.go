@@ -123,7 +123,6 @@ func describeFunction(text *strings.Builder, each named) {
 	text.WriteByte('\n')
 }
 
-// finish completes a result with its text and data.
 func finish(result tool.Result, text *strings.Builder, data any) (tool.Result, error) {
 	result.Text = text.String()
 	b, err := json.Marshal(data)
@@ -208,7 +207,6 @@ func (f *Folder) suggest(ctx context.Context, in limited) (tool.Result, error) {
 	return s.findings("Found %d refactorings in %d files", found, in.most(), true)
 }
 
-// findings returns the first findings as a result.
 func (s survey) findings(summary string, found []finding, most int, advise bool) (tool.Result, error) {
 	result := tool.Result{Summary: fmt.Sprintf(summary, len(found), len(s.files))}
 	all := len(found)

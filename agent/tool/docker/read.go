@@ -10,8 +10,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-type nothing struct{}
-
 // named are the arguments of tools for one container.
 type named struct {
 	Container string `json:"container" jsonschema:"its name, as docker.list_containers has it"`
@@ -90,7 +88,7 @@ type image struct {
 	Created int64    `json:"Created"`
 }
 
-func (d *daemon) listImages(ctx context.Context, _ nothing) (tool.Result, error) {
+func (d *daemon) listImages(ctx context.Context, _ struct{}) (tool.Result, error) {
 	all, err := listOf[image](ctx, d, "/images/json", nil)
 	if err != nil {
 		return tool.Result{}, err

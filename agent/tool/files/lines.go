@@ -48,7 +48,6 @@ const (
 	maxNearText = 300 // bytes of each
 )
 
-// showLines returns some lines with their numbers, from 1.
 func showLines(all []string, first, last int) string {
 	var text strings.Builder
 	for i := first; i <= min(last, len(all)); i++ {

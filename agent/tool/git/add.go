@@ -29,7 +29,12 @@ func planAdd(ctx context.Context, o *opened, _ tool.Call, in addArguments) (p pl
 	}
 
 	p.preview = tool.NewPreview(tool.PreviewDiff, "Stage for the next commit:\n\n"+text, e.digest())
-	p.do = func(ctx context.Context) (tool.Result, error) { return o.stage(ctx, in) }
+	p.do = func(ctx context.Context) (tool.Result, error) {
+		if err := o.add(ctx, in.Files); err != nil {
+			return tool.Result{}, err
+		}
+		return o.stagedResult(ctx)
+	}
 	return p, nil
 }
 
@@ -64,13 +69,6 @@ func (o *opened) toStage(ctx context.Context, in addArguments) (trial *opened, e
 		return nil, nil, errNothingToStage
 	}
 	return trial, e, nil
-}
-
-func (o *opened) stage(ctx context.Context, in addArguments) (tool.Result, error) {
-	if err := o.add(ctx, in.Files); err != nil {
-		return tool.Result{}, err
-	}
-	return o.stagedResult(ctx)
 }
 
 func (o *opened) stagedResult(ctx context.Context) (tool.Result, error) {

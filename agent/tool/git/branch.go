@@ -12,8 +12,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-type branchesArguments struct{}
-
 // branchInfo is a branch, as git.branches returns it as JSON.
 type branchInfo struct {
 	Name     string `json:"name"`
@@ -26,7 +24,7 @@ type branchInfo struct {
 
 const maxBranches = 500
 
-func (o *opened) branches(ctx context.Context, _ branchesArguments) (tool.Result, error) {
+func (o *opened) branches(ctx context.Context, _ struct{}) (tool.Result, error) {
 	out, err := o.execute(ctx, "for-each-ref", "--count="+strconv.Itoa(maxBranches), "--sort=-committerdate",
 		"--format=%(refname)%00%(objectname)%00%(upstream:short)%00%(HEAD)%00%(symref)%00%(contents:subject)%00",
 		"refs/heads", "refs/remotes")
@@ -129,19 +127,13 @@ func (o *opened) planCreate(ctx context.Context, call tool.Call, in branchArgume
 
 	p.preview = tool.NewPreview(tool.PreviewText, fmt.Sprintf("Create the branch %s at %s.", in.Name, subject), commit)
 	p.do = func(ctx context.Context) (tool.Result, error) {
-		if err := o.setBranch(ctx, call, in.Name, commit, ""); err != nil {
+		if _, err := o.execute(ctx, "update-ref", "--create-reflog", "-m", "branch: by git.branch"+callNote(call),
+			heads+in.Name, commit, ""); err != nil {
 			return tool.Result{}, err
 		}
 		return branchResult(fmt.Sprintf("Created the branch %s at %s.", in.Name, subject)), nil
 	}
 	return p, nil
-}
-
-// setBranch sets a branch from one commit to another; old is empty for a branch that is new.
-func (o *opened) setBranch(ctx context.Context, call tool.Call, name, commit, old string) error {
-	_, err := o.execute(ctx, "update-ref", "--create-reflog", "-m", "branch: by git.branch"+callNote(call), heads+name,
-		commit, old)
-	return err
 }
 
 // callNote returns the note with the id of a call that is appended to the log of a reference or to the message of a

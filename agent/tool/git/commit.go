@@ -39,7 +39,6 @@ func (in commitArguments) check(o *opened) error {
 	return o.checkFiles(in.Files)
 }
 
-// checkFiles returns what is wrong with the paths of files.
 func (o *opened) checkFiles(files []string) error {
 	if len(files) > maxFiles {
 		return fmt.Errorf("files: at most %d; stage the others, or name a folder", maxFiles)
@@ -185,7 +184,6 @@ func withTrailer(message, id string) string {
 // maxSearched bounds the commits among which one is looked for: those of calls are among the newest.
 const maxSearched = 1000
 
-// committed returns the commit that a call made, if it did.
 func (o *opened) committed(ctx context.Context, id string) (tool.Result, bool, error) {
 	if !callID.MatchString(id) {
 		return tool.Result{}, false, nil

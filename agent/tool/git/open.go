@@ -66,7 +66,6 @@ func (r *repository) open(ctx context.Context) (*opened, error) {
 	return o, nil
 }
 
-// close removes what was made for the call.
 func (o *opened) close() { _ = os.RemoveAll(o.private) } // it holds nothing but settings and links
 
 // shared are what git looks for in GIT_COMMON_DIR and may read from the repository. The configuration and

@@ -176,7 +176,6 @@ func (c *connection) pushResult(branch, commit string) tool.Result {
 	return said("Pushed the branch %s to %s. It is at %.12s there", branch, c.name, commit)
 }
 
-// pushDone sees whether the remote has the commit.
 func pushDone(ctx context.Context, o *opened, _ tool.Call, in pushArguments) (tool.Result, bool, error) {
 	branch, commit, err := o.localBranch(ctx, in.Branch)
 	if err != nil {

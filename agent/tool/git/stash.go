@@ -14,8 +14,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-type stashesArguments struct{}
-
 type stashed struct{ commit, message string }
 
 // maxStashes bounds the stashes that there are for the tools: the newest ones.
@@ -40,7 +38,7 @@ func (o *opened) stashes(ctx context.Context) (all []stashed, err error) {
 	return all, nil
 }
 
-func (o *opened) listStashes(ctx context.Context, _ stashesArguments) (tool.Result, error) {
+func (o *opened) listStashes(ctx context.Context, _ struct{}) (tool.Result, error) {
 	all, err := o.stashes(ctx)
 	if err != nil {
 		return tool.Result{}, err

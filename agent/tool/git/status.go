@@ -12,9 +12,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-type statusArguments struct{}
-
-// status is what git.status returns as JSON.
 type status struct {
 	Branch   string `json:"branch,omitempty"` // empty if none is checked out
 	Upstream string `json:"upstream,omitempty"`
@@ -30,7 +27,7 @@ type file struct {
 	Change string `json:"change"`
 }
 
-func (o *opened) status(ctx context.Context, _ statusArguments) (tool.Result, error) {
+func (o *opened) status(ctx context.Context, _ struct{}) (tool.Result, error) {
 	out, err := o.execute(ctx, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
 		"--ignore-submodules=dirty")
 	if err != nil && !errors.Is(err, errTooLong) {

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -83,10 +84,7 @@ func (h host) matches(u *url.URL) bool {
 	}
 
 	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	port := u.Port()
-	if port == "" {
-		port = standard
-	}
+	port := cmp.Or(u.Port(), standard)
 	if h.port == "" {
 		return port == standard && h.covers(u.Hostname())
 	}

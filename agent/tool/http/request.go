@@ -29,7 +29,6 @@ const (
 	maxRedirects = 5
 )
 
-// prepared is a request that may be sent.
 type prepared struct {
 	method  string
 	url     *url.URL
@@ -140,8 +139,5 @@ func (p *prepared) set(h http.Header) {
 // quoted returns a short text of a model for a message.
 func quoted(text string) string {
 	const most = 60
-	if len(text) > most {
-		text = text[:most]
-	}
-	return fmt.Sprintf("%q", text)
+	return fmt.Sprintf("%q", text[:min(len(text), most)])
 }

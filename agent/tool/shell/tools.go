@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,13 +54,10 @@ func newRunner(c Command) (*runner, error) {
 }
 
 func (r *runner) tool() tool.Tool {
-	description := r.Description
-	if description == "" {
-		description = "Runs a command"
-	}
+	description := cmp.Or(r.Description, "Runs a command")
 	description = strings.TrimSuffix(description, ".") + ": " + shown(r.Arguments) + "."
 	if r.Allow == "" {
-		return toolOf(r, description, func(none) []string { return nil })
+		return toolOf(r, description, func(struct{}) []string { return nil })
 	}
 	description += " Arguments match " + r.Allow + "."
 	return toolOf(r, description, func(in arguments) []string { return in.Arguments })
@@ -74,8 +72,6 @@ func toolOf[In any](r *runner, description string, added func(In) []string) tool
 		tool.WithPolicy(tool.Policy{Approval: !r.NoApproval, Writes: true, Exclusive: true, Timeout: r.Timeout}),
 		tool.WithPreview(func(_ context.Context, _ tool.Call, in In) (tool.Preview, error) { return r.preview(added(in)) }))
 }
-
-type none struct{}
 
 type arguments struct {
 	Arguments []string `json:"arguments,omitempty" jsonschema:"added at the end of the command, each as it is"`

@@ -230,7 +230,6 @@ func moduleOf(dir string) string {
 	return ""
 }
 
-// isVerbose reports whether a command of Go asks for the output of all tests.
 func isVerbose(command []string) bool {
 	return slices.ContainsFunc(command, func(each string) bool {
 		return slices.Contains([]string{"-v", "-v=true", "-test.v"}, each)

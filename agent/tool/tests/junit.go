@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -69,12 +70,7 @@ func (o *outcome) readJUnit(r io.Reader) error {
 }
 
 func (o *outcome) addCase(c testCase) {
-	bad := c.Failure
-	if bad == nil {
-		bad = c.Error
-	}
-
-	switch {
+	switch bad := cmp.Or(c.Failure, c.Error); {
 	case bad != nil:
 		o.add("failed")
 		o.fail(c.failure(*bad))
@@ -87,9 +83,8 @@ func (o *outcome) addCase(c testCase) {
 
 func (c testCase) failure(bad badCase) failure {
 	seconds, _ := strconv.ParseFloat(c.Time, 64)
-	f := failure{Name: c.Name, Suite: c.Class, File: c.File, Message: bad.Message, DurationMs: milliseconds(seconds)}
-	if f.Message == "" {
-		f.Message = bad.Text
+	f := failure{
+		Name: c.Name, Suite: c.Class, File: c.File, Message: cmp.Or(bad.Message, bad.Text), DurationMs: milliseconds(seconds),
 	}
 	if strings.HasSuffix(c.File, ".py") {
 		f.Name, f.Suite = c.node(), ""

@@ -51,7 +51,6 @@ type outcome struct {
 // add notes a test by the word for how it ended.
 func (o *outcome) add(how string) { o.counts.add(how, 1) }
 
-// fail notes a test that failed.
 func (o *outcome) fail(f failure) {
 	if len(o.failures) == maxFailures {
 		o.more++
@@ -109,7 +108,6 @@ func (r *report) result(output string) (tool.Result, error) {
 	}, err
 }
 
-// failedText returns the failed tests, one after another.
 func (r *report) failedText() string {
 	var text strings.Builder
 	shown := 0
