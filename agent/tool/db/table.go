@@ -97,6 +97,7 @@ func (t *table) result(summary string) (tool.Result, error) {
 		Columns: slices.Concat([]string{}, t.columns), Rows: slices.Concat([][]json.RawMessage{}, t.rows),
 		Truncated: t.more, Command: t.tag,
 	})
+
 	text := ""
 	if len(t.columns) > 0 {
 		text = t.String()

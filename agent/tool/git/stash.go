@@ -25,7 +25,8 @@ func (o *opened) stashes(ctx context.Context) (all []stashed, err error) {
 		return nil, ctx.Err() // there are none
 	}
 
-	out, err := o.logOf(ctx, "-g", "-z", "--no-patch", "-n", strconv.Itoa(maxStashes), "--format=%H %gs", "refs/stash", "--")
+	out, err := o.logOf(ctx, "-g", "-z", "--no-patch", "-n", strconv.Itoa(maxStashes), "--format=%H %gs", "refs/stash",
+		"--")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return nil, err
 	}
