@@ -3,10 +3,13 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/actlog/actlog/agent/model/internal/ordered"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // refusedAtTop are the keywords that providers refuse at the top of a tool's schema.
@@ -35,14 +38,14 @@ func OfferedSchema(schema json.RawMessage) json.RawMessage {
 	}
 
 	for _, name := range append(slices.Clone(refusedAtTop), "$ref") {
-		offered.Drop(name)
+		offered.drop(name)
 	}
-	offered.Set("type", json.RawMessage(`"object"`))
-	if _, ok := readMembers(offered.Values["properties"]); !ok {
-		offered.Set("properties", json.RawMessage(`{}`))
+	offered.set("type", json.RawMessage(`"object"`))
+	if _, ok := readMembers(offered.values["properties"]); !ok {
+		offered.set("properties", json.RawMessage(`{}`))
 	}
 
-	text := offered.Encode()
+	text := offered.encode()
 	for _, name := range refusedAtTop { // what is no longer there cannot be referred to
 		if bytes.Contains(text, []byte(`"#/`+name+`/`)) {
 			return json.RawMessage(anyArguments)
@@ -53,9 +56,9 @@ func OfferedSchema(schema json.RawMessage) json.RawMessage {
 
 // isAccepted reports whether providers accept a schema as it is.
 func (m members) isAccepted() bool {
-	_, hasProperties := readMembers(m.Values["properties"])
-	refused := slices.ContainsFunc(refusedAtTop, func(name string) bool { return m.Values[name] != nil })
-	return string(m.Values["type"]) == `"object"` && hasProperties && !refused && m.Values["$ref"] == nil
+	_, hasProperties := readMembers(m.values["properties"])
+	refused := slices.ContainsFunc(refusedAtTop, func(name string) bool { return m.values[name] != nil })
+	return string(m.values["type"]) == `"object"` && hasProperties && !refused && m.values["$ref"] == nil
 }
 
 // maxFolded bounds how many schemas are folded into one: references can multiply without an end. Beyond it, any
@@ -70,15 +73,15 @@ type schemaFolder struct {
 
 // fold returns a schema with the properties of all that it refers to or is composed of at its top.
 func (f *schemaFolder) fold(schema members) members {
-	folded := members{schema.Clone()}
+	folded := schema.clone()
 	if f.left--; f.left < 0 {
 		return folded
 	}
 
 	for _, each := range f.conjuncts(schema) {
-		for _, name := range each.Names { // a description, additionalProperties, $defs
-			if folded.Values[name] == nil {
-				folded.Set(name, each.Values[name])
+		for _, name := range each.names { // a description, additionalProperties, $defs
+			if folded.values[name] == nil {
+				folded.set(name, each.values[name])
 			}
 		}
 		folded.addProperties(each)
@@ -86,7 +89,7 @@ func (f *schemaFolder) fold(schema members) members {
 	}
 
 	for _, keyword := range []string{"anyOf", "oneOf"} {
-		choices := f.choices(schema.Values[keyword])
+		choices := f.choices(schema.values[keyword])
 		for _, choice := range choices {
 			folded.addProperties(choice)
 		}
@@ -98,9 +101,9 @@ func (f *schemaFolder) fold(schema members) members {
 // conjuncts returns the folded schemas that a value must match in addition to schema: the target of its $ref, and those
 // of its allOf.
 func (f *schemaFolder) conjuncts(schema members) []members {
-	all := f.choices(schema.Values["allOf"])
+	all := f.choices(schema.values["allOf"])
 	var at string
-	if json.Unmarshal(schema.Values["$ref"], &at) != nil {
+	if json.Unmarshal(schema.values["$ref"], &at) != nil {
 		return all
 	}
 	if target, ok := f.lookUp(at); ok {
@@ -136,7 +139,7 @@ func (f *schemaFolder) lookUp(reference string) (members, bool) {
 	at := f.root
 	for _, part := range strings.Split(path, "/") {
 		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-		if at, ok = readMembers(at.Values[name]); !ok {
+		if at, ok = readMembers(at.values[name]); !ok {
 			return members{}, false
 		}
 	}
@@ -156,12 +159,65 @@ func requiredByAll(choices []members) []string {
 	return all
 }
 
-// members are those of the object that a schema is.
-type members struct{ ordered.Object }
+// members are those of a JSON object, in their order.
+type members struct {
+	names  []string
+	values map[string]json.RawMessage
+}
 
 func readMembers(text json.RawMessage) (members, bool) {
-	o, ok := ordered.Read(text)
-	return members{o}, ok
+	m := members{values: map[string]json.RawMessage{}}
+	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if begin, err := d.ReadToken(); err != nil || begin.Kind() != '{' {
+		return members{}, false
+	}
+
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return members{}, false
+		}
+		key := name.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return members{}, false
+		}
+		m.set(key, bytes.Clone(value))
+	}
+	if _, err := d.ReadToken(); err != nil { // the end of the object
+		return members{}, false
+	}
+
+	_, err := d.ReadToken()
+	return m, errors.Is(err, io.EOF)
+}
+
+func (m members) clone() members {
+	return members{names: slices.Clone(m.names), values: maps.Clone(m.values)}
+}
+
+func (m *members) set(name string, value json.RawMessage) {
+	if _, ok := m.values[name]; !ok {
+		m.names = append(m.names, name)
+	}
+	m.values[name] = value
+}
+
+func (m *members) drop(name string) {
+	delete(m.values, name)
+	m.names = slices.DeleteFunc(m.names, func(each string) bool { return each == name })
+}
+
+func (m members) encode() json.RawMessage {
+	text := []byte{'{'}
+	for i, name := range m.names {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text, _ = jsontext.AppendQuote(text, name) // names were read from JSON
+		text = append(append(text, ':'), m.values[name]...)
+	}
+	return append(text, '}')
 }
 
 // mayBeObject reports whether the type of a schema lets it be that of an object.
@@ -169,9 +225,9 @@ func (m members) mayBeObject() bool {
 	var types []string
 	var one string
 	switch {
-	case json.Unmarshal(m.Values["type"], &one) == nil:
+	case json.Unmarshal(m.values["type"], &one) == nil:
 		return one == "object"
-	case json.Unmarshal(m.Values["type"], &types) == nil:
+	case json.Unmarshal(m.values["type"], &types) == nil:
 		return slices.Contains(types, "object")
 	}
 	return true
@@ -179,7 +235,7 @@ func (m members) mayBeObject() bool {
 
 func (m members) required() []string {
 	var names []string
-	_ = json.Unmarshal(m.Values["required"], &names) // of another shape, it requires nothing
+	_ = json.Unmarshal(m.values["required"], &names) // of another shape, it requires nothing
 	return names
 }
 
@@ -194,25 +250,29 @@ func (m *members) require(names []string) {
 
 	if len(required) > 0 {
 		text, _ := json.Marshal(required) // a list of texts
-		m.Set("required", text)
+		m.set("required", text)
 	}
 }
 
 // addProperties adds the properties of other. A property that both have, with different schemas, becomes an anyOf of
 // the two.
 func (m *members) addProperties(other members) {
-	added, ok := readMembers(other.Values["properties"])
+	added, ok := readMembers(other.values["properties"])
 	if !ok {
 		return
 	}
-	merged, _ := readMembers(m.Values["properties"])
-	for _, name := range added.Names {
-		switch existing := merged.Values[name]; {
+	merged, ok := readMembers(m.values["properties"])
+	if !ok {
+		merged = members{values: map[string]json.RawMessage{}}
+	}
+
+	for _, name := range added.names {
+		switch existing := merged.values[name]; {
 		case existing == nil:
-			merged.Set(name, added.Values[name])
-		case !bytes.Equal(existing, added.Values[name]):
-			merged.Set(name, slices.Concat([]byte(`{"anyOf":[`), existing, []byte{','}, added.Values[name], []byte(`]}`)))
+			merged.set(name, added.values[name])
+		case !bytes.Equal(existing, added.values[name]):
+			merged.set(name, slices.Concat([]byte(`{"anyOf":[`), existing, []byte{','}, added.values[name], []byte(`]}`)))
 		}
 	}
-	m.Set("properties", merged.Encode())
+	m.set("properties", merged.encode())
 }

@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/actlog/actlog/agent/model/internal/ordered"
 )
+
+// member is one member of a JSON object. Their order is kept, because the model answers in it.
+type member struct {
+	name  string
+	value json.RawMessage
+}
 
 // enforced are the keywords of a schema that the API enforces. It refuses others.
 var enforced = []string{
@@ -24,102 +28,107 @@ var formats = []string{"date-time", "time", "date", "duration", "email", "hostna
 // is a choice of any; and what cannot be enforced is said in the description instead. What fits it may
 // break the rest of the schema, so an answer is still checked.
 func enforceable(schema json.RawMessage) (json.RawMessage, error) {
-	members, err := read(schema)
+	members, err := membersOf(schema)
 	if err != nil {
 		return nil, err
 	}
 
-	has := func(name string) bool { return members.Values[name] != nil }
-	closed := has("properties") || string(members.Values["type"]) == `"object"` && !has("additionalProperties")
-	var out, unenforced ordered.Object
-	for _, name := range members.Names {
-		value := members.Values[name]
-		switch name {
+	has := func(name string) bool { return valueOf(members, name) != nil }
+	closed := has("properties") || string(valueOf(members, "type")) == `"object"` && !has("additionalProperties")
+	var out, unenforced []member
+	description := -1
+	for _, m := range members {
+		switch m.name {
 		case "$ref": // the API wants nothing beside it
-			only := ordered.Object{}
-			only.Set(name, value)
-			return only.Encode(), nil
+			return encodeMembers([]member{m}), nil
 		case "properties", "$defs", "definitions":
-			value, err = each(value)
+			m.value, err = each(m.value)
 		case "items":
-			value, err = enforceable(value)
+			m.value, err = enforceable(m.value)
 
 		case "oneOf":
 			if !has("anyOf") {
-				name = "anyOf"
-				value, err = list(value)
+				m.name = "anyOf"
+				m.value, err = list(m.value)
 			}
 		case "anyOf", "allOf":
-			value, err = list(value)
+			m.value, err = list(m.value)
 
 		case "additionalProperties":
 			if closed {
 				continue
 			}
-			if bytes.HasPrefix(value, []byte("{")) {
-				value, err = enforceable(value)
+			if bytes.HasPrefix(m.value, []byte("{")) {
+				m.value, err = enforceable(m.value)
 			}
+		case "description":
+			description = len(out)
 		}
 
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
-		if enforces(name, value) {
-			out.Set(name, value)
+		if enforces(m) {
+			out = append(out, m)
 		} else {
-			unenforced.Set(name, value)
+			unenforced = append(unenforced, m)
 		}
 	}
 
 	if closed {
-		out.Set("additionalProperties", json.RawMessage("false"))
+		out = append(out, member{"additionalProperties", json.RawMessage("false")})
 	}
-	if len(unenforced.Names) == 0 {
-		return out.Encode(), nil
+	if len(unenforced) > 0 {
+		if description < 0 {
+			description = len(out)
+			out = append(out, member{"description", json.RawMessage(`""`)})
+		}
+		if out[description].value, err = describe(out[description].value, unenforced); err != nil {
+			return nil, err
+		}
 	}
-	description, err := describe(out.Values["description"], unenforced)
-	out.Set("description", description)
-	return out.Encode(), err
+	return encodeMembers(out), nil
 }
 
-func read(object json.RawMessage) (ordered.Object, error) {
-	members, ok := ordered.Read(object)
-	if ok {
-		return members, nil
+func valueOf(members []member, name string) json.RawMessage {
+	for _, m := range members {
+		if m.name == name {
+			return m.value
+		}
 	}
-	var all map[string]json.RawMessage
-	return ordered.Object{}, errors.Join(errors.New("not a JSON object"), json.Unmarshal(object, &all))
+	return nil
 }
 
-func enforces(name string, value json.RawMessage) bool {
+func enforces(m member) bool {
 	var format string
-	switch name {
+	switch m.name {
 	case "format":
-		return json.Unmarshal(value, &format) == nil && slices.Contains(formats, format)
+		return json.Unmarshal(m.value, &format) == nil && slices.Contains(formats, format)
 	case "minItems":
-		return string(value) == "0" || string(value) == "1"
+		return string(m.value) == "0" || string(m.value) == "1"
 	}
-	return slices.Contains(enforced, name)
+	return slices.Contains(enforced, m.name)
 }
 
-// describe adds what is not enforced to a description, if there is one.
-func describe(description json.RawMessage, unenforced ordered.Object) (json.RawMessage, error) {
+// describe adds what is not enforced to a description.
+func describe(description json.RawMessage, unenforced []member) (json.RawMessage, error) {
 	var text string
-	if err := json.Unmarshal(description, &text); err != nil && description != nil {
+	if err := json.Unmarshal(description, &text); err != nil {
 		return nil, fmt.Errorf("description: %w", err)
 	}
-	return json.Marshal(strings.TrimSpace(text + "\n" + string(unenforced.Encode())))
+	text = strings.TrimSpace(text + "\n" + string(encodeMembers(unenforced)))
+	return json.Marshal(text)
 }
 
 // each makes the schemas in the members of an object enforceable.
 func each(object json.RawMessage) (json.RawMessage, error) {
-	members, err := read(object)
-	for _, name := range members.Names {
-		if members.Values[name], err = enforceable(members.Values[name]); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+	members, err := membersOf(object)
+	for i, m := range members {
+		if members[i].value, err = enforceable(m.value); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
-	return members.Encode(), err
+	return encodeMembers(members), err
 }
 
 // list makes the schemas in a list enforceable.
@@ -136,4 +145,49 @@ func list(of json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	return json.Marshal(schemas)
+}
+
+// membersOf returns the members of an object in their order.
+func membersOf(object json.RawMessage) ([]member, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(object, &all); err != nil || all == nil {
+		return nil, errors.Join(errors.New("not a JSON object"), err)
+	}
+
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil { // the brace
+		return nil, err
+	}
+
+	members := make([]member, 0, len(all))
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{name: name.(string)}
+		if err := d.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		members = append(members, m)
+	}
+	return members, nil
+}
+
+func encodeMembers(members []member) json.RawMessage {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, m := range members {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+
+		name, _ := json.Marshal(m.name) // cannot fail: a text
+		out.Write(name)
+		out.WriteByte(':')
+		out.Write(m.value)
+	}
+
+	out.WriteByte('}')
+	return out.Bytes()
 }
