@@ -8,7 +8,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// checkTexts checks texts by their fields.
 func checkTexts(most int, texts map[string]string) error {
 	for field, text := range texts {
 		if len(text) > most || !storable(text) {

@@ -26,11 +26,10 @@ var ErrEnded = runstore.ErrEnded
 // Control asks a run and all below it to stop, to pause or to go on. by is who asks, as the program knows them, and
 // may be empty. The error wraps [record.ErrNotFound] if there is no such run, and [ErrEnded] if it has ended.
 func (r *Runtime) Control(ctx context.Context, planID string, action Action, by string) error {
-	done, err := r.enter()
-	if err != nil {
+	if err := r.enter(); err != nil {
 		return fmt.Errorf("%s run %s: %w", action, planID, err)
 	}
-	defer done()
+	defer r.leave()
 
 	of, ok := actions[action]
 	switch {

@@ -46,15 +46,11 @@ type Limits struct {
 // [record.ErrNotFound] if nothing of that name is registered here, or wraps [record.ErrUnavailable]: then
 // the run may have been started, and an IdempotencyKey makes it safe to start it again.
 func (r *Runtime) Start(ctx context.Context, j Job) (planID string, err error) {
-	done, err := r.enter()
-	if err == nil {
-		defer done()
+	err = r.during(func() error {
 		planID, err = r.start(ctx, j)
-	}
-	if err != nil {
-		return "", fmt.Errorf("start a run: %w", err)
-	}
-	return planID, nil
+		return err
+	}, "start a run")
+	return planID, err
 }
 
 func (r *Runtime) start(ctx context.Context, j Job) (string, error) {

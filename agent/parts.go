@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/redact"
@@ -59,22 +58,14 @@ type Configuration interface {
 // Agents may refer to each other and to what was registered before. Parts are registered before
 // [Runtime.Work] is called.
 func (r *Runtime) Register(p Parts) error {
-	done, err := r.enter()
-	if err == nil {
-		defer done()
+	return r.during(func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.working {
-			err = errors.New("the work has begun")
-		} else {
-			err = r.register(p)
+			return errors.New("the work has begun")
 		}
-	}
-
-	if err != nil {
-		return fmt.Errorf("register: %w", err)
-	}
-	return nil
+		return r.register(p)
+	}, "register")
 }
 
 func (r *Runtime) register(p Parts) error {
@@ -146,11 +137,7 @@ func (c *registering) use(added Configuration) (err error) {
 func add[T, C any](
 	c *registering, section string, to, more map[string]T, configured map[string]C, check func(T) error,
 ) map[string]T {
-	all := maps.Clone(to)
-	if all == nil {
-		all = map[string]T{}
-	}
-
+	all := cloned(to)
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		_, twice := all[name]
 		_, inFile := configured[name]
@@ -165,6 +152,13 @@ func add[T, C any](
 		}
 		all[name] = more[name]
 	}
+	return all
+}
+
+// cloned returns a copy of a map, which is never nil.
+func cloned[T any](of map[string]T) map[string]T {
+	all := make(map[string]T, len(of))
+	maps.Copy(all, of)
 	return all
 }
 
@@ -296,25 +290,16 @@ func (c *registering) addAgents(more map[string]Agent) {
 		}
 	}
 
-	all := maps.Clone(c.registered.Agents)
-	if all == nil {
-		all = map[string]define.Agent{}
-	}
-	maps.Copy(all, defined)
-	c.registered.Agents = all
+	c.registered.Agents = cloned(c.registered.Agents)
+	maps.Copy(c.registered.Agents, defined)
 }
 
 func (c *registering) addWorkflows(more map[string]Workflow) {
-	c.registered.Workflows = maps.Clone(c.registered.Workflows)
-	if c.registered.Workflows == nil {
-		c.registered.Workflows = map[string]parts.Workflow{}
-	}
-
+	c.registered.Workflows = cloned(c.registered.Workflows)
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		_, twice := c.registered.Workflows[name]
 		switch {
-		case strings.TrimSpace(name) == "" || len(name) > record.MaxIDBytes || strings.ContainsRune(name, 0) ||
-			!utf8.ValidString(name):
+		case strings.TrimSpace(name) == "" || len(name) > record.MaxIDBytes || !storable(name):
 			// it may be a path with a class
 			c.wrong("workflows.%q: a name has at most %d bytes, UTF-8 without NUL", name, record.MaxIDBytes)
 		case twice:

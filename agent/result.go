@@ -19,15 +19,7 @@ import (
 // answered as JSON is read as [json.Unmarshal] does. A run that failed is not an error if its result type reports
 // failures. The errors are those of [Runtime.Wait]; a run whose result is another one is a [*record.InvalidError].
 func (r *Runtime) Result(ctx context.Context, planID string, into any) error {
-	done, err := r.enter()
-	if err == nil {
-		defer done()
-		err = r.result(ctx, planID, into)
-	}
-	if err != nil {
-		return fmt.Errorf("result of run %s: %w", planID, err)
-	}
-	return nil
+	return r.during(func() error { return r.result(ctx, planID, into) }, "result of run %s", planID)
 }
 
 func (r *Runtime) result(ctx context.Context, planID string, into any) error {
@@ -113,15 +105,7 @@ func (r *Runtime) graphResult(ctx context.Context, planID string, out *GraphResu
 // ended: those of POST /api/v1/agents/run/stream, with the texts of the model as they arrive. An error of on ends it,
 // and is returned; the run goes on. The other errors are those of [Runtime.Read], or the cause of the end of ctx.
 func (r *Runtime) Follow(ctx context.Context, planID string, on func(kind string, data map[string]any) error) error {
-	done, err := r.enter()
-	if err == nil {
-		defer done()
-		err = r.follow(ctx, planID, on)
-	}
-	if err != nil {
-		return fmt.Errorf("follow run %s: %w", planID, err)
-	}
-	return nil
+	return r.during(func() error { return r.follow(ctx, planID, on) }, "follow run %s", planID)
 }
 
 func (r *Runtime) follow(ctx context.Context, planID string, on func(kind string, data map[string]any) error) error {

@@ -48,11 +48,10 @@ type Figures struct {
 
 // Read returns a run. The error wraps [record.ErrNotFound] if there is none of that plan.
 func (r *Runtime) Read(ctx context.Context, planID string) (*Run, error) {
-	done, err := r.enter()
-	if err != nil {
+	if err := r.enter(); err != nil {
 		return nil, fmt.Errorf("read run %s: %w", planID, err)
 	}
-	defer done()
+	defer r.leave()
 
 	d, err := r.detail(ctx, planID)
 	if err != nil {
@@ -64,18 +63,15 @@ func (r *Runtime) Read(ctx context.Context, planID string) (*Run, error) {
 // Wait returns a run when it has ended, or goes on only when something happens: when a human decides what
 // it waits for, or resumes it. While Postgres is away, it waits. The error wraps [record.ErrNotFound] if
 // there is no run of that plan, or the cause of the end of ctx.
-func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
-	done, err := r.enter()
-	var d *runstore.RunDetail
-	if err == nil {
-		defer done()
-		d, err = r.await(ctx, planID, runs.Idle)
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("wait for run %s: %w", planID, err)
-	}
-	return runOf(d), nil
+func (r *Runtime) Wait(ctx context.Context, planID string) (run *Run, err error) {
+	err = r.during(func() error {
+		d, err := r.await(ctx, planID, runs.Idle)
+		if err == nil {
+			run = runOf(d)
+		}
+		return err
+	}, "wait for run %s", planID)
+	return run, err
 }
 
 // await returns a run when it is as wanted. While Postgres is away, it waits.

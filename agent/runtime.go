@@ -136,15 +136,28 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	return r, nil
 }
 
-// enter begins a call, which ends with done. The error says that the Runtime is closed.
-func (r *Runtime) enter() (done func(), err error) {
+// during makes a call, unless the Runtime is closed. Its error begins with what was being done.
+func (r *Runtime) during(call func() error, what string, args ...any) error {
+	err := r.enter()
+	if err == nil {
+		defer r.leave()
+		err = call()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), err)
+	}
+	return nil
+}
+
+// enter begins a call, which ends with leave. The error says that the Runtime is closed.
+func (r *Runtime) enter() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return nil, record.ErrClosed
+		return record.ErrClosed
 	}
 	r.calls++
-	return r.leave, nil
+	return nil
 }
 
 func (r *Runtime) leave() {
@@ -163,11 +176,10 @@ func (r *Runtime) leave() {
 // One call is enough for a process: it carries [Options.Slots] runs at once. While Postgres is away, it
 // waits.
 func (r *Runtime) Work(ctx context.Context) error {
-	done, err := r.enter()
-	if err != nil {
+	if err := r.enter(); err != nil {
 		return fmt.Errorf("work: %w", err)
 	}
-	defer done()
+	defer r.leave()
 
 	r.mu.Lock()
 	r.working = true

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -73,16 +72,7 @@ var ErrSelfApproval = runstore.ErrSelfApproval
 // [*record.InvalidError] that names the field of the decision or of the form, or wraps [record.ErrNotFound] if the run
 // has no such wait.
 func (r *Runtime) Decide(ctx context.Context, planID, waitID string, d Decision) error {
-	done, err := r.enter()
-	if err == nil {
-		defer done()
-		err = r.decide(ctx, planID, waitID, d)
-	}
-
-	if err != nil {
-		return fmt.Errorf("decide wait %s of run %s: %w", waitID, planID, err)
-	}
-	return nil
+	return r.during(func() error { return r.decide(ctx, planID, waitID, d) }, "decide wait %s of run %s", waitID, planID)
 }
 
 func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision) error {

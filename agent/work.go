@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -33,11 +34,9 @@ type Request struct {
 }
 
 func (q Request) input() (Input, error) {
-	err := checkTexts(record.MaxIDBytes, map[string]string{"agent": q.Agent})
-	if err == nil {
-		err = checkTexts(record.MaxTextBytes, map[string]string{"request": q.Request})
-	}
-	return Input{"agent", q.Agent, map[string]string{"agent": q.Agent, "request": q.Request}}, err
+	return Input{"agent", q.Agent, map[string]string{"agent": q.Agent, "request": q.Request}},
+		cmp.Or(checkTexts(record.MaxIDBytes, map[string]string{"agent": q.Agent}),
+			checkTexts(record.MaxTextBytes, map[string]string{"request": q.Request}))
 }
 
 // Talk asks an agent to talk: over several turns, until it answers with a text instead of tool calls. Its result is a
@@ -155,11 +154,9 @@ func (g Graph) input() (Input, error) {
 		in["scheduling"] = "eager"
 	}
 
-	err := checkTexts(record.MaxIDBytes, map[string]string{"plan_id": g.PlanID, "provider": g.Provider, "model": g.Model})
-	if err == nil {
-		err = checkTexts(record.MaxTextBytes, map[string]string{"prompt": g.Prompt})
-	}
-	return Input{"dag", "", in}, err
+	ids := map[string]string{"plan_id": g.PlanID, "provider": g.Provider, "model": g.Model}
+	return Input{"dag", "", in}, cmp.Or(checkTexts(record.MaxIDBytes, ids),
+		checkTexts(record.MaxTextBytes, map[string]string{"prompt": g.Prompt}))
 }
 
 // Orchestration asks for a run of the orchestrator: a model plans, a human accepts, and specialised agents carry the

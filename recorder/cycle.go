@@ -245,9 +245,8 @@ type CycleResult struct {
 	State record.State
 }
 
-// End records how the cycle ended, even after ctx was cancelled. It ends the act phase if a tool
-// call has begun, and the think phase if [Cycle.EndThink] has not. The first end counts. After an
-// error, call it again to record that end.
+// End records how the cycle ended, as [Plan.End] does. It ends the act phase if a tool call has begun, and
+// the think phase if [Cycle.EndThink] has not.
 func (c *Cycle) End(ctx context.Context, result CycleResult) error {
 	return c.end(ctx, action{"end", c}, result.State, result.Err, func(o outcome) record.Change {
 		now := c.rec.now()
@@ -270,15 +269,12 @@ func (c *Cycle) End(ctx context.Context, result CycleResult) error {
 	})
 }
 
-// Fail ends the cycle with err and returns err, joined by the error of recording it, if any:
-// return cycle.Fail(ctx, err).
+// Fail ends the cycle with err, as [Plan.Fail] does.
 func (c *Cycle) Fail(ctx context.Context, err error) error {
 	return failed(err, c.End(ctx, CycleResult{Err: err, State: failState(err)}))
 }
 
-// Close is the safety net below End: defer it right after the start. It does nothing after End or
-// Fail. Otherwise it records FAILED with the panic that it finds, which goes on, or INTERRUPTED.
-// Inside another deferred function it finds no panic.
+// Close is the safety net below End, as [Plan.Close] is.
 func (c *Cycle) Close(ctx context.Context) error {
 	return c.close(ctx, recover(), func(ctx context.Context, err error) error { return c.End(ctx, CycleResult{Err: err}) })
 }

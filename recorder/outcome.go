@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,17 +40,10 @@ type outcome struct {
 // outcomeOf judges an end: by the given state if there is one, else by the error.
 func outcomeOf(given record.State, err error) outcome {
 	if err == nil {
-		if given == "" {
-			given = record.Completed
-		}
-		return outcome{state: given}
+		return outcome{state: cmp.Or(given, record.Completed)}
 	}
-
 	state, kind := judge(err)
-	if given != "" {
-		state = given
-	}
-	return outcome{state: state, message: new(errorText(err)), kind: &kind}
+	return outcome{state: cmp.Or(given, state), message: new(errorText(err)), kind: &kind}
 }
 
 // errorText returns the text of a caller's error. If its method panics, as that of a nil pointer

@@ -127,7 +127,6 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 	return s, row, err
 }
 
-// attempt returns the handle of an attempt at a step.
 func (p *Plan) attempt(id string, attempt int64, state *stepState) *Step {
 	state.reach(attempt)
 	s := &Step{
@@ -275,8 +274,7 @@ type StepResult struct {
 	State record.State
 }
 
-// End records how the step ended, even after ctx was cancelled. The first end counts. After an
-// error, call it again to record that end.
+// End records how the step ended, as [Plan.End] does.
 func (s *Step) End(ctx context.Context, result StepResult) error {
 	return s.end(ctx, action{"end", s}, result.State, result.Err, func(o outcome) record.Change {
 		row := s.row(o.state)
@@ -287,27 +285,22 @@ func (s *Step) End(ctx context.Context, result StepResult) error {
 	})
 }
 
-// Fail ends the step with err and returns err, joined by the error of recording it, if any:
-// return step.Fail(ctx, err).
+// Fail ends the step with err, as [Plan.Fail] does.
 func (s *Step) Fail(ctx context.Context, err error) error {
 	return failed(err, s.End(ctx, StepResult{Err: err, State: failState(err)}))
 }
 
-// Close is the safety net below End: defer it right after the start. It does nothing after End or
-// Fail. Otherwise it records FAILED with the panic that it finds, which goes on, or INTERRUPTED.
-// Inside another deferred function it finds no panic.
+// Close is the safety net below End, as [Plan.Close] is.
 func (s *Step) Close(ctx context.Context) error {
 	return s.close(ctx, recover(), func(ctx context.Context, err error) error { return s.End(ctx, StepResult{Err: err}) })
 }
 
-// reach notes that there is an attempt.
 func (s *stepState) reach(attempt int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempt = max(s.attempt, attempt)
 }
 
-// nextAttempt returns the number of the next attempt.
 func (s *stepState) nextAttempt() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +308,6 @@ func (s *stepState) nextAttempt() int64 {
 	return s.attempt
 }
 
-// cycle returns the life of a cycle.
 func (s *stepState) cycle(seq int64) *life {
 	s.mu.Lock()
 	defer s.mu.Unlock()

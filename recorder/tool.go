@@ -186,8 +186,7 @@ type ToolResult struct {
 	State record.State
 }
 
-// End records how the tool call ended, even after ctx was cancelled. The first end counts. After
-// an error, call it again to record that end.
+// End records how the tool call ended, as [Plan.End] does.
 func (t *ToolCall) End(ctx context.Context, result ToolResult) error {
 	what := action{"end", t}
 	text, encodeErr := textOf("result", result.Result)
@@ -204,15 +203,12 @@ func (t *ToolCall) End(ctx context.Context, result ToolResult) error {
 	}))
 }
 
-// Fail ends the tool call with err and returns err, joined by the error of recording it, if any:
-// return call.Fail(ctx, err).
+// Fail ends the tool call with err, as [Plan.Fail] does.
 func (t *ToolCall) Fail(ctx context.Context, err error) error {
 	return failed(err, t.End(ctx, ToolResult{Err: err, State: failState(err)}))
 }
 
-// Close is the safety net below End: defer it right after the start. It does nothing after End or
-// Fail. Otherwise it records FAILED with the panic that it finds, which goes on, or INTERRUPTED.
-// Inside another deferred function it finds no panic.
+// Close is the safety net below End, as [Plan.Close] is.
 func (t *ToolCall) Close(ctx context.Context) error {
 	return t.close(ctx, recover(), func(ctx context.Context, err error) error { return t.End(ctx, ToolResult{Err: err}) })
 }

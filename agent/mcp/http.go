@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -53,7 +54,7 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 
 	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media {
 	case "text/event-stream":
-		resp.Body = eventsFrom(resp.Body)
+		resp.Body = &events{Closer: resp.Body, lines: bufio.NewReader(resp.Body)}
 	case "application/json":
 		resp.Body = &exactBody{body: &boundedBody{resp.Body, maxMessage}}
 	default:

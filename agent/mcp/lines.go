@@ -25,10 +25,6 @@ type messages struct {
 	left  []byte // of a message that was read
 }
 
-func messagesFrom(stdout io.ReadCloser, other io.Writer) *messages {
-	return &messages{Closer: stdout, lines: bufio.NewReader(stdout), other: other}
-}
-
 func (m *messages) Read(p []byte) (int, error) {
 	for len(m.left) == 0 {
 		line, err := readLine(m.lines)
@@ -95,10 +91,6 @@ type events struct {
 	io.Closer
 	lines *bufio.Reader
 	left  []byte
-}
-
-func eventsFrom(body io.ReadCloser) *events {
-	return &events{Closer: body, lines: bufio.NewReader(body)}
 }
 
 func (e *events) Read(p []byte) (int, error) {

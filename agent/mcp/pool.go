@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,8 @@ type Pool struct {
 
 // NewPool returns a pool without connections. Close it at the end.
 func NewPool(o Options) *Pool {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Idle == 0 {
-		o.Idle = DefaultIdle
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Idle = cmp.Or(o.Idle, DefaultIdle)
 	return &Pool{options: o, connections: map[string]*connection{}}
 }
 
@@ -146,7 +143,6 @@ func (p *Pool) offered(ctx context.Context, name string, s Server, c *connection
 	return tools, nil
 }
 
-// connection returns the place of a server.
 func (p *Pool) connection(name string, s Server) (*connection, error) {
 	key, err := s.key()
 	if err != nil {

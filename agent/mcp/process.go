@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"fmt"
@@ -50,7 +51,7 @@ func start(s Server, log *slog.Logger) (*process, error) {
 	defer write.Close()
 
 	cmd.Stdout = write
-	p.stdout = messagesFrom(read, p.stray)
+	p.stdout = &messages{Closer: read, lines: bufio.NewReader(read), other: p.stray}
 	if p.stdin, err = cmd.StdinPipe(); err == nil {
 		p.end, err = s.sandbox().Start(cmd)
 	}

@@ -89,8 +89,11 @@ const (
 
 // newRemote returns a tool of a server, or an error if it cannot be offered to a model.
 func newRemote(t *sdk.Tool, server string, s Server, c *connection) (remote, error) {
-	schema, err := schemaOf(t)
-	if err != nil {
+	schema := schemaText(t)
+	if len(schema) > maxSchema {
+		return remote{}, fmt.Errorf("its input schema has more than %d bytes", maxSchema)
+	}
+	if err := tool.CheckSchema(schema); err != nil {
 		return remote{}, err
 	}
 	if t.Name == "" {
@@ -120,15 +123,6 @@ func nameOf(server, own string) string {
 	return name[:tool.MaxNameBytes-len(hash)] + hash
 }
 
-// schemaOf returns the schema of a tool as the server wrote it.
-func schemaOf(t *sdk.Tool) (json.RawMessage, error) {
-	schema := schemaText(t)
-	if len(schema) > maxSchema {
-		return nil, fmt.Errorf("its input schema has more than %d bytes", maxSchema)
-	}
-	return schema, tool.CheckSchema(schema)
-}
-
 // policyOf returns the policy of a tool. A human approves each call to a server that is not trusted, whatever it
 // says of its tools. Of one that is trusted, the hints count that it gives.
 func policyOf(t *sdk.Tool, s Server) tool.Policy {
@@ -138,7 +132,7 @@ func policyOf(t *sdk.Tool, s Server) tool.Policy {
 
 	hints := cmp.Or(t.Annotations, &sdk.ToolAnnotations{})
 	p := tool.Policy{Writes: !hints.ReadOnlyHint, Timeout: s.Timeout}
-	p.Approval = p.Writes && hints.DestructiveHint != nil && *hints.DestructiveHint
+	p.Approval = p.Writes && saysDestructive(t)
 	if hints.ReadOnlyHint || hints.IdempotentHint {
 		p.OnUnknown = tool.Retry
 	}

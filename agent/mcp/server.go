@@ -97,12 +97,8 @@ func (s Server) Secrets() []string {
 }
 
 func (s Server) withDefaults() Server {
-	if s.Timeout == 0 {
-		s.Timeout = DefaultTimeout
-	}
-	if s.RegisterTimeout == 0 {
-		s.RegisterTimeout = DefaultRegisterTimeout
-	}
+	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
+	s.RegisterTimeout = cmp.Or(s.RegisterTimeout, DefaultRegisterTimeout)
 	return s
 }
 

@@ -147,7 +147,6 @@ func (c *session) alive() bool {
 	}
 }
 
-// maxTools bounds how many tools a server may have.
 const maxTools = 1000
 
 func (c *session) tools(ctx context.Context) ([]*sdk.Tool, error) {

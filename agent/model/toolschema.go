@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -192,11 +193,7 @@ func readMembers(text json.RawMessage) (members, bool) {
 }
 
 func (m members) clone() members {
-	c := members{names: slices.Clone(m.names), values: make(map[string]json.RawMessage, len(m.values))}
-	for name, value := range m.values {
-		c.values[name] = value
-	}
-	return c
+	return members{names: slices.Clone(m.names), values: maps.Clone(m.values)}
 }
 
 func (m *members) set(name string, value json.RawMessage) {

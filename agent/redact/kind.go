@@ -3,6 +3,7 @@ package redact
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -49,12 +50,7 @@ func Kinds() []string {
 
 func contains(parts ...string) func(string) bool {
 	return func(text string) bool {
-		for _, part := range parts {
-			if strings.Contains(text, part) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 	}
 }
 
@@ -139,7 +135,6 @@ func inRuns(listed string, more int) *[256]bool {
 	return in
 }
 
-// inRun returns where an expression matches within a run.
 func inRun(pattern string) func(string, span) []span {
 	e := regexp.MustCompile(pattern)
 	return func(text string, run span) []span { return within(e, text, run) }

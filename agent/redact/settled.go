@@ -66,7 +66,6 @@ type machine struct {
 	began []int    // where what comes to an instruction began, plus one
 }
 
-// step reads a character at a place.
 func (m *machine) step(at int, before, r rune) {
 	flags := syntax.EmptyOpContext(before, r)
 	ways := m.closure(at, func(op syntax.EmptyOp) bool { return m.split || op&^flags == 0 })

@@ -10,10 +10,10 @@ import (
 
 // seen are the places where hidden paths were seen, links followed. A program that moves one, or changes a link on
 // the way to it, does not make the next one forget where it is.
-var seen struct {
+var seen = struct {
 	sync.Mutex
 	at map[string][]string // by the path that is hidden
-}
+}{at: map[string][]string{}}
 
 // remember keeps where a hidden path is now, and returns all places where it was seen.
 func remember(path string) []string {
@@ -22,9 +22,6 @@ func remember(path string) []string {
 	defer seen.Unlock()
 
 	if there && !slices.Contains(seen.at[path], real) {
-		if seen.at == nil {
-			seen.at = map[string][]string{}
-		}
 		seen.at[path] = append(seen.at[path], real)
 	}
 	return slices.Clone(seen.at[path])

@@ -37,7 +37,6 @@ var system = []string{
 var systemPatterns = []string{"/etc/java-*-openjdk/security", "/etc/java-*-openjdk/*.properties",
 	"/etc/java-*-openjdk/*.cfg"}
 
-// patternPaths returns what is at patterns.
 func patternPaths(patterns []string) (paths []string) {
 	for _, pattern := range patterns {
 		found, _ := filepath.Glob(pattern) // the patterns are right
@@ -208,7 +207,6 @@ func setFolders(cmd *exec.Cmd, writable []string, cache, temporary string) {
 	}
 }
 
-// variable returns a variable of a program.
 func variable(cmd *exec.Cmd, name string) string {
 	for _, each := range slices.Backward(cmd.Env) {
 		if value, ok := strings.CutPrefix(each, name+"="); ok {
@@ -236,7 +234,6 @@ func within(path, dir string) bool {
 	return err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))
 }
 
-// maxLinks bounds the links on a way.
 const maxLinks = 40
 
 // resolve follows the links of an absolute path. It gives up, and returns false, if the way leads through a

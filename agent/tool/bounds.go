@@ -426,14 +426,11 @@ func valueOf(x any) value {
 	return v
 }
 
-// afford returns errTooMuch if the library could take too long to check a value. It goes where the library may go,
+// affords reports whether the library cannot take too long to check a value. It goes where the library may go,
 // whatever fits there, so it never goes less far.
-func (o *outline) afford(x any) error {
+func (o *outline) affords(x any) bool {
 	w := walk{parts: o.subschemas, steps: maxCheckSteps, text: maxCheckText}
-	if !w.visit(o.root.schema, valueOf(x), 1, false) {
-		return errTooMuch
-	}
-	return nil
+	return w.visit(o.root.schema, valueOf(x), 1, false)
 }
 
 // walk goes through a schema and a value.

@@ -18,6 +18,13 @@ type options struct {
 	verify  any // func(context.Context, Call, In) (Result, bool, error)
 }
 
+func optionsOf(with []Option) (o options) {
+	for _, set := range with {
+		set(&o)
+	}
+	return o
+}
+
 // WithPolicy sets the policy of a function tool.
 func WithPolicy(p Policy) Option { return func(o *options) { o.policy = p } }
 
@@ -59,10 +66,7 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 func CallFunc[In, Out any](
 	name, description string, fn func(context.Context, Call, In) (Out, error), with ...Option,
 ) Tool {
-	var o options
-	for _, set := range with {
-		set(&o)
-	}
+	o := optionsOf(with)
 	s, err := schemaFor(reflect.TypeFor[In]())
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: %v", name, err))
@@ -191,18 +195,12 @@ func (f touching[In, Out]) Touches(ctx context.Context, call Call) ([]string, er
 func SchemaFunc(
 	name, description string, schema json.RawMessage, fn func(context.Context, Call) (Result, error), with ...Option,
 ) (Tool, error) {
-	var o options
-	for _, set := range with {
-		set(&o)
-	}
-
 	s, err := readSchema(schema)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: schema: %w", name, err)
 	}
-	return schemaTool{
-		spec: Spec{Name: name, Description: description, Schema: schema, Policy: o.policy}, schema: s, fn: fn,
-	}, nil
+	spec := Spec{Name: name, Description: description, Schema: schema, Policy: optionsOf(with).policy}
+	return schemaTool{spec: spec, schema: s, fn: fn}, nil
 }
 
 type schemaTool struct {

@@ -127,7 +127,23 @@ func (a *approval) UnmarshalJSON(b []byte) error {
 
 // MarshalJSON writes the fields that are set.
 func (p Policy) MarshalJSON() ([]byte, error) {
-	return json.Marshal(p.json())
+	return json.Marshal(p.rule().json(nil))
+}
+
+// rule returns a rule that says what the policy says. NotStarter counts only with Approval.
+func (p Policy) rule() Rule {
+	return Rule{
+		OnUnknown: unlessZero(p.OnUnknown), Approval: unlessZero(p.Approval),
+		NotStarter: unlessZero(p.Approval && p.NotStarter), Writes: unlessZero(p.Writes), Exclusive: unlessZero(p.Exclusive),
+		Timeout: unlessZero(p.Timeout), WaitTimeout: unlessZero(p.WaitTimeout),
+	}
+}
+
+func unlessZero[T comparable](value T) *T {
+	if value == *new(T) {
+		return nil
+	}
+	return &value
 }
 
 // MarshalYAML writes the same fields as MarshalJSON.
@@ -138,33 +154,6 @@ func (p Policy) MarshalYAML() (any, error) {
 	}
 	var fields map[string]any
 	return fields, json.Unmarshal(b, &fields)
-}
-
-func (p Policy) json() (f policyJSON) {
-	set := func(to **bool, value bool) {
-		if value {
-			*to = &value
-		}
-	}
-	duration := func(to **string, value time.Duration) {
-		if value != 0 {
-			*to = new(value.String())
-		}
-	}
-
-	if p.OnUnknown != "" {
-		f.OnUnknown = &p.OnUnknown
-	}
-	if p.Approval {
-		f.Approval = &approval{needed: &p.Approval}
-		set(&f.Approval.notStarter, p.NotStarter)
-	}
-
-	set(&f.Writes, p.Writes)
-	set(&f.Exclusive, p.Exclusive)
-	duration(&f.Timeout, p.Timeout)
-	duration(&f.WaitTimeout, p.WaitTimeout)
-	return f
 }
 
 // UnmarshalJSON reads a policy. It refuses fields and values that a policy does not have, by name.
@@ -204,6 +193,10 @@ func (r *Rule) UnmarshalJSON(b []byte) error {
 
 // MarshalJSON writes the fields that are set.
 func (r Rule) MarshalJSON() ([]byte, error) {
+	return json.Marshal(r.json(&r.Tools))
+}
+
+func (r Rule) json(tools *string) policyJSON {
 	text := func(d *time.Duration) *string {
 		if d == nil {
 			return nil
@@ -211,11 +204,10 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 		return new(d.String())
 	}
 
-	return json.Marshal(policyJSON{
-		Tools: &r.Tools, OnUnknown: r.OnUnknown, Approval: approvalOf(r.Approval, r.NotStarter), Writes: r.Writes,
-		Exclusive: r.Exclusive,
-		Timeout:   text(r.Timeout), WaitTimeout: text(r.WaitTimeout),
-	})
+	return policyJSON{
+		Tools: tools, OnUnknown: r.OnUnknown, Approval: approvalOf(r.Approval, r.NotStarter), Writes: r.Writes,
+		Exclusive: r.Exclusive, Timeout: text(r.Timeout), WaitTimeout: text(r.WaitTimeout),
+	}
 }
 
 // UnmarshalYAML reads the same fields as UnmarshalJSON.

@@ -11,7 +11,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// schema checks arguments.
 type schema struct {
 	text     json.RawMessage
 	kind     string // its type
@@ -61,10 +60,7 @@ func compile(text json.RawMessage) (*schema, error) {
 		return nil, err
 	}
 	resolved, err := s.Resolve(nil)
-	if err != nil {
-		return nil, err
-	}
-	return &schema{text: text, kind: s.Type, outline: outline, resolved: resolved}, nil
+	return &schema{text: text, kind: s.Type, outline: outline, resolved: resolved}, err
 }
 
 // CheckSchema returns an error if no object fits the schema of a tool because of its type.
@@ -102,8 +98,8 @@ func (s *schema) check(arguments json.RawMessage) error {
 // fits returns an error for a model if a value does not fit the schema, and errTooMuch if checking it could take too
 // long.
 func (s *schema) fits(value any) error {
-	if err := s.outline.afford(value); err != nil {
-		return err
+	if !s.outline.affords(value) {
+		return errTooMuch
 	}
 	if err := s.resolved.Validate(value); err != nil {
 		return errors.New(readable(err.Error()))

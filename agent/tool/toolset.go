@@ -27,11 +27,10 @@ type Opening struct {
 // ErrNoToolset says that the program does not have a toolset.
 var ErrNoToolset = errors.New("this program does not have the toolset")
 
-// toolsets are those of the program, by name.
-var toolsets struct {
+var toolsets = struct {
 	sync.Mutex
 	open map[string]func(Opening) (Toolset, error)
-}
+}{open: map[string]func(Opening) (Toolset, error){}}
 
 // RegisterToolset makes a toolset available to configurations, by its name in their section toolsets. Packages of
 // toolsets with heavy dependencies call it in their init, so that only programs that import them are built with what
@@ -43,9 +42,6 @@ func RegisterToolset(name string, open func(Opening) (Toolset, error)) {
 		panic(fmt.Sprintf("tool: toolset %q is registered twice, or is none", name))
 	}
 
-	if toolsets.open == nil {
-		toolsets.open = map[string]func(Opening) (Toolset, error){}
-	}
 	toolsets.open[name] = open
 }
 

@@ -45,11 +45,11 @@ var _ recorder.Queue = (*queue)(nil)
 
 func openQueue(dir string, logger *slog.Logger) (*queue, error) {
 	q := &queue{dir: filepath.Join(dir, "log"), logger: logger}
-	if err := os.MkdirAll(q.dir, 0o700); err != nil {
-		return nil, err
+	err := os.MkdirAll(q.dir, 0o700)
+	if err == nil {
+		q.locked, err = lock(dir)
 	}
-	var err error
-	if q.locked, err = lock(dir); err != nil {
+	if err != nil {
 		return nil, err
 	}
 

@@ -61,7 +61,6 @@ type frame struct {
 	isOld      bool // see unsealOld
 }
 
-// found is what a file holds.
 type found struct {
 	frames []frame // of the entries that are what was written, by number
 	// empties are the entries between those that stand for lost ones. zeros are the bytes at the end of the
@@ -161,7 +160,6 @@ func (f found) end(first uint64) uint64 {
 	return f.frames[len(f.frames)-1].number + 1
 }
 
-// repaired is what repair found and did.
 type repaired struct {
 	bytes int64 // of the entries, as they are afterwards
 	lost  int   // entries

@@ -80,7 +80,6 @@ type answer struct {
 	complete  bool
 }
 
-// read reads one event of the answer.
 func (a *answer) read(_ string, data []byte) error {
 	var e event
 	d := json.NewDecoder(bytes.NewReader(data))

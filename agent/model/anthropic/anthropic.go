@@ -95,7 +95,6 @@ func (m *Model) Generate(ctx context.Context, req model.Request, onDelta func(mo
 	return answer.response(own)
 }
 
-// encode returns the body of a request.
 func (m *Model) encode(req model.Request) (*request, error) {
 	body := &request{
 		Model: m.Name(), MaxTokens: cmp.Or(req.MaxTokens, m.maxTokens), Messages: []message{},

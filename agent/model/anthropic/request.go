@@ -94,7 +94,6 @@ func (r *request) add(m model.Message, provider string) error {
 	return nil
 }
 
-// encode returns the blocks of a message.
 func encode(m model.Message, provider string) ([]any, error) {
 	if m.Role == model.RoleAssistant && len(m.Raw) > 0 && m.Provider == provider {
 		var raw struct {

@@ -90,7 +90,6 @@ func enforceable(schema json.RawMessage) (json.RawMessage, error) {
 	return encodeMembers(out), nil
 }
 
-// valueOf returns the value of a member, or nil.
 func valueOf(members []member, name string) json.RawMessage {
 	for _, m := range members {
 		if m.name == name {

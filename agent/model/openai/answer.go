@@ -68,7 +68,6 @@ type answer struct {
 	usage     *usage
 }
 
-// read reads one event of the answer.
 func (a *answer) read(_ string, data []byte) error {
 	if string(data) == "[DONE]" {
 		return modelhttp.ErrDone
@@ -84,15 +83,8 @@ func (a *answer) read(_ string, data []byte) error {
 		return a.source.Failed(data)
 	}
 
-	if c.ID != "" {
-		a.id = c.ID
-	}
-	if c.Model != "" {
-		a.model = c.Model
-	}
-	if c.Usage != nil {
-		a.usage = c.Usage
-	}
+	a.id, a.model = cmp.Or(c.ID, a.id), cmp.Or(c.Model, a.model)
+	a.usage = cmp.Or(c.Usage, a.usage)
 	if c.PromptFeedback.BlockReason != "" {
 		a.finish = model.FinishContentFilter
 	}
@@ -192,10 +184,7 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 		m.Parts = append(m.Parts, model.Part{Text: text})
 	}
 	for _, c := range a.calls() {
-		name := c.Name
-		if of, ok := own[name]; ok {
-			c.Name = of
-		}
+		c.Name = cmp.Or(own[c.Name], c.Name)
 		m.Parts = append(m.Parts, model.Part{Call: &c})
 	}
 

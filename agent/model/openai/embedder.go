@@ -45,7 +45,6 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) (vectors [][]float
 	return vectors, used, err
 }
 
-// readVectors reads an answer with this many vectors.
 func readVectors(data []byte, want int) (_ [][]float32, used model.Usage, err error) {
 	var answer struct {
 		Data []struct {

@@ -26,7 +26,6 @@ func (o object) text(key string) string {
 	return ""
 }
 
-// set replaces a text.
 func (o object) set(key, text string) {
 	g := new(growing)
 	g.WriteString(text)
@@ -79,7 +78,6 @@ func (o object) merge(piece map[string]any) bool {
 	return true
 }
 
-// maxList bounds the elements of a list.
 const maxList = 10_000
 
 // mergeInto merges a streamed piece into the element of list that it continues, or appends it. ok is false if the list

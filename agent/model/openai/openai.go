@@ -96,7 +96,6 @@ func (m *Model) Generate(ctx context.Context, req model.Request, onDelta func(mo
 	return answer.response(own)
 }
 
-// encode returns the body of a request.
 func (m *Model) encode(req model.Request) (*request, error) {
 	body := &request{
 		Model: m.Name(), Messages: []any{}, Temperature: req.Temperature,

@@ -113,7 +113,6 @@ func (s changeSet) result() (tool.Result, error) {
 	}, err
 }
 
-// describe says what was done to a file.
 func (c change) describe() string {
 	switch c.does {
 	case actionAdd:
@@ -185,7 +184,6 @@ func are(paths []string) string {
 // errAlready says that a file is as the patch makes it.
 var errAlready = errors.New("it is as the patch makes it")
 
-// changeOf returns what a patch makes of one file.
 func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error) {
 	if p.action == actionAdd {
 		return f.added(ctx, p)
@@ -236,7 +234,6 @@ func (c change) check(ctx context.Context) error {
 	return breaks(ctx, c.at, string(c.before), c.after)
 }
 
-// added returns a new file.
 func (f *Folder) added(ctx context.Context, p filePatch) (c change, err error) {
 	c.does = actionAdd
 	var h hunk
@@ -372,7 +369,6 @@ func (f *Folder) gone(p filePatch) (at string, gone bool) {
 	return at, errors.Is(err, fs.ErrNotExist)
 }
 
-// touched returns the files that a patch would change.
 func (f *Folder) touched(ctx context.Context, in applyArguments) (paths []string, err error) {
 	set, err := f.changesOf(ctx, in.Patch)
 	for _, c := range set.changes {

@@ -84,16 +84,7 @@ func (h placed) ending(c content, text string) string {
 // diff returns a unified diff of a file, with one hunk.
 func diff(path, before, after string) string {
 	a, b := contentOf(before), contentOf(after)
-	first := 0
-	for first < len(a.lines) && first < len(b.lines) && a.lines[first] == b.lines[first] {
-		first++
-	}
-	last := 0
-	for last < len(a.lines)-first && last < len(b.lines)-first &&
-		a.lines[len(a.lines)-1-last] == b.lines[len(b.lines)-1-last] {
-		last++
-	}
-
+	first, last := same(a.lines, b.lines)
 	var lines []patchLine
 	add := func(op byte, texts []string) {
 		for _, text := range texts {
@@ -106,6 +97,17 @@ func diff(path, before, after string) string {
 	add('+', b.lines[first:len(b.lines)-last])
 	add(' ', a.lines[len(a.lines)-last:])
 	return unified("a/"+path, "b/"+path, lines, a.whole, b.whole)
+}
+
+// same returns how many lines are the same at the beginnings of two texts, and how many of the others at their ends.
+func same(a, b []string) (first, last int) {
+	for first < len(a) && first < len(b) && a[first] == b[first] {
+		first++
+	}
+	for last < len(a)-first && last < len(b)-first && a[len(a)-1-last] == b[len(b)-1-last] {
+		last++
+	}
+	return first, last
 }
 
 // unified returns a unified diff of all lines of a file. whole says whether the last line has its line break, before

@@ -84,8 +84,7 @@ func (m measured) codeLines(seed maphash.Seed) (lines []codeLine) {
 
 	for i, line := range m.text {
 		bare := strings.TrimSpace(line)
-		if strings.Trim(bare, "{}()[];,") == "" || strings.HasPrefix(bare, "//") || strings.HasPrefix(bare, "#") ||
-			strings.HasPrefix(bare, "*") || strings.HasPrefix(bare, "/*") || imports[i+1] {
+		if strings.Trim(bare, "{}()[];,") == "" || beginsWith(bare, "//", "#", "*", "/*") || imports[i+1] {
 			continue
 		}
 		lines = append(lines, codeLine{i + 1, bare, maphash.String(seed, bare)})

@@ -71,7 +71,6 @@ func (r *reader) envelopeHunks() error {
 	return nil
 }
 
-// envelopeHunk reads the lines of a hunk.
 func (r *reader) envelopeHunk(anchors []string) error {
 	h := hunk{old: unknown, new: unknown, anchors: anchors}
 	if err := r.uncounted(&h); err != nil {

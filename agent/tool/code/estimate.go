@@ -1,6 +1,7 @@
 package code
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -46,17 +47,8 @@ var (
 // estimate measures a file by general rules.
 func (m *measured) estimate() {
 	m.Estimate = true
-	comment := comments[m.Language]
-	if comment == "" {
-		comment = "//"
-	}
-
-	language := m.Language
-	if same := sameImports[language]; same != "" {
-		language = same
-	}
-	imports := importing[language]
-
+	comment := cmp.Or(comments[m.Language], "//")
+	imports := importing[cmp.Or(sameImports[m.Language], m.Language)]
 	e := estimator{m: m}
 	inside := false // of a comment of several lines
 	for i, line := range m.text {
@@ -111,8 +103,7 @@ func (e *estimator) line(number int, line string) {
 		}
 	}
 
-	closes := strings.HasPrefix(bare, "}") || strings.HasPrefix(bare, ")") || strings.HasPrefix(bare, "]") ||
-		bare == "end" || strings.HasPrefix(bare, "{")
+	closes := beginsWith(bare, "}", ")", "]", "{") || bare == "end"
 	if closes { // the last line of what is indented as much
 		indentation++
 	}

@@ -115,16 +115,11 @@ func (g golang) deeper(n ast.Node, depth int, m *function) {
 	if depth+1 > m.Nesting {
 		m.Nesting, m.deepest = depth+1, g.line(n.Pos())
 	}
-
-	// What is the whole function is no part to take out.
-	if b := (block{g.line(n.Pos()), g.line(n.End()), gocyclo.Complexity(n) - 1}); b.complexity > m.largest.complexity &&
-		2*b.complexity <= m.Complexity+1 {
-		m.largest = b
-	}
+	m.offer(block{g.line(n.Pos()), g.line(n.End()), gocyclo.Complexity(n) - 1})
 }
 
 // codeLines counts the lines that are neither blank nor only a comment.
-func (g golang) codeLines(file *ast.File, text []string) (count int) {
+func (g golang) codeLines(file *ast.File, text []string) int {
 	comment := map[int]bool{} // lines that begin with a comment, and those within one
 	for _, group := range file.Comments {
 		for _, c := range group.List {
@@ -137,10 +132,5 @@ func (g golang) codeLines(file *ast.File, text []string) (count int) {
 		}
 	}
 
-	for i, line := range text {
-		if strings.TrimSpace(line) != "" && !comment[i+1] {
-			count++
-		}
-	}
-	return count
+	return countCode(text, comment)
 }

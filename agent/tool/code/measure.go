@@ -1,9 +1,10 @@
 package code
 
 import (
-	"fmt"
 	"path"
 	"strings"
+
+	"github.com/actlog/actlog/agent/tool/code/internal/treesitter"
 )
 
 // measured is a file of code with what was measured of it.
@@ -40,6 +41,13 @@ type function struct {
 
 func (f function) lines() int { return f.LineEnd - f.LineStart + 1 }
 
+// offer takes a block for the largest one. What is the whole function is no part to take out.
+func (f *function) offer(b block) {
+	if b.complexity > f.largest.complexity && 2*b.complexity <= f.Complexity+1 {
+		f.largest = b
+	}
+}
+
 // block is the statement of a function that is the best to take out of it.
 type block struct{ start, end, complexity int }
 
@@ -50,14 +58,8 @@ type imported struct {
 	line, lineEnd int
 }
 
-// syntaxError is one in a file: what cannot be parsed, and where.
-type syntaxError struct {
-	Line   int    `json:"line"`   // from 1
-	Column int    `json:"column"` // from 1; in bytes for Go, else in characters
-	What   string `json:"what"`
-}
-
-func (e syntaxError) String() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.What) }
+// syntaxError is one in a file. For Go its column is in bytes.
+type syntaxError = treesitter.Problem
 
 // languages are those that are known, by the ends of file names.
 var languages = map[string]string{
@@ -71,6 +73,16 @@ var languages = map[string]string{
 
 // languageOf returns the language of a file by its name; empty: none that is known.
 func languageOf(at string) string { return languages[strings.ToLower(path.Ext(at))] }
+
+// countCode counts the lines that are neither blank nor a comment.
+func countCode(text []string, comment map[int]bool) (count int) {
+	for i, line := range text {
+		if strings.TrimSpace(line) != "" && !comment[i+1] {
+			count++
+		}
+	}
+	return count
+}
 
 // snippet returns some lines, at most 500 characters.
 func (m measured) snippet(start, end int) string {

@@ -1,8 +1,11 @@
 package code
 
-import "github.com/actlog/actlog/agent/tool/code/internal/treesitter"
+import (
+	"slices"
 
-// node is one of a tree.
+	"github.com/actlog/actlog/agent/tool/code/internal/treesitter"
+)
+
 type node struct {
 	*treesitter.Tree
 	index int
@@ -22,12 +25,7 @@ func (n node) child(field string) node { return node{n.Tree, n.Child(n.index, fi
 // children returns the nodes directly in a node, those of some types only if any are named.
 func (n node) children(types ...string) (all []node) {
 	for i := range n.Children(n.index) {
-		c := node{n.Tree, i}
-		wanted := len(types) == 0
-		for _, t := range types {
-			wanted = wanted || c.kind() == t
-		}
-		if wanted {
+		if c := (node{n.Tree, i}); len(types) == 0 || slices.Contains(types, c.kind()) {
 			all = append(all, c)
 		}
 	}

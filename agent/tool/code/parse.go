@@ -30,7 +30,7 @@ func (m *measured) parseBy(ctx context.Context, g grammar) bool {
 	w := walk{m: m, tree: tree, rules: g.rules}
 	w.all()
 	m.CodeLines = w.codeLines()
-	m.syntax = syntaxErrorsOf(tree)
+	m.syntax = tree.Problems()
 	m.Estimate = len(m.syntax) > 0
 	return true
 }

@@ -48,7 +48,6 @@ func (r *reader) check() error {
 	return nil
 }
 
-// apply returns the text of a file with the changes.
 func (p filePatch) apply(text string) (string, error) {
 	c := contentOf(text)
 	all, err := p.place(c)
@@ -59,7 +58,6 @@ func (p filePatch) apply(text string) (string, error) {
 	return after.text(), nil
 }
 
-// reversed returns the patch that undoes this one.
 func (p filePatch) reversed() filePatch {
 	undo := filePatch{path: p.path}
 	for _, h := range p.hunks {

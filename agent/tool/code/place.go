@@ -34,7 +34,6 @@ func contentOf(text string) content {
 	return c
 }
 
-// text returns the whole text.
 func (c content) text() string {
 	if len(c.lines) == 0 {
 		return ""
@@ -64,7 +63,6 @@ func (h hunk) before() (lines []string) {
 	return lines
 }
 
-// trimmed returns lines without the white space at their ends.
 func trimmed(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, line := range lines {
@@ -281,7 +279,6 @@ func (p filePatch) misfit(c content, h hunk, before []string) error {
 	return fmt.Errorf("%s: %s; make the patch from the file as it is:\n%s", p.path, why, c.numbered(from, to))
 }
 
-// numbered returns some lines with their numbers.
 func (c content) numbered(from, to int) string {
 	var b strings.Builder
 	for i := from; i < min(to, len(c.lines)); i++ {

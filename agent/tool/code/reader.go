@@ -4,18 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// filePatch is what a patch does to one file.
 type filePatch struct {
 	path   string
 	action action
 	hunks  []hunk
 }
 
-// action is what a patch does to a file.
 type action int
 
 const (
@@ -24,7 +23,6 @@ const (
 	actionRemove
 )
 
-// hunk replaces lines of a file.
 type hunk struct {
 	// the first line before and after, from 1; 0: it is before the first; unknown: the patch does not say
 	old, new int
@@ -74,7 +72,7 @@ func newReader(text string) *reader {
 
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for first, line := range lines {
-		if beginsPatch(line) {
+		if beginsWith(line, "--- ", "diff ", "*** ", "@@", "index ") {
 			break
 		}
 		if strings.HasPrefix(line, "```") {
@@ -82,11 +80,8 @@ func newReader(text string) *reader {
 			break
 		}
 	}
-	for i, line := range lines {
-		if strings.HasPrefix(line, "```") {
-			lines = lines[:i]
-			break
-		}
+	if end := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "```") }); end >= 0 {
+		lines = lines[:end]
 	}
 
 	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
@@ -95,13 +90,8 @@ func newReader(text string) *reader {
 	return &reader{lines: lines}
 }
 
-func beginsPatch(line string) bool {
-	for _, prefix := range []string{"--- ", "diff ", "*** ", "@@", "index "} {
-		if strings.HasPrefix(line, prefix) {
-			return true
-		}
-	}
-	return false
+func beginsWith(line string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(each string) bool { return strings.HasPrefix(line, each) })
 }
 
 // peek returns a line that comes, and "" after the last one.
@@ -114,7 +104,6 @@ func (r *reader) peek(ahead int) string {
 
 func (r *reader) ended() bool { return r.at >= len(r.lines) }
 
-// unified reads a unified diff.
 func (r *reader) unified() error {
 	for !r.ended() {
 		line := strings.TrimRight(r.peek(0), " \t\r")
@@ -146,17 +135,12 @@ func (r *reader) unified() error {
 
 // noise returns an error if a line outside of the hunks says something that is not done.
 func noise(line string, number int) error {
-	for _, prefix := range []string{"rename ", "copy ", "old mode ", "new mode "} {
-		if strings.HasPrefix(line, prefix) {
-			return fmt.Errorf("line %d: %.80q: a patch changes, adds and removes files here, and does not rename them or "+
-				"change their mode", number, line)
-		}
-	}
-
-	for _, prefix := range []string{"diff ", "index ", "new file mode ", "deleted file mode ", "similarity index "} {
-		if line == "" || strings.HasPrefix(line, prefix) {
-			return nil
-		}
+	switch {
+	case beginsWith(line, "rename ", "copy ", "old mode ", "new mode "):
+		return fmt.Errorf("line %d: %.80q: a patch changes, adds and removes files here, and does not rename them or "+
+			"change their mode", number, line)
+	case line == "", beginsWith(line, "diff ", "index ", "new file mode ", "deleted file mode ", "similarity index "):
+		return nil
 	}
 	return fmt.Errorf("line %d is of no unified diff: %.80q", number, line)
 }
@@ -202,7 +186,6 @@ func patchedPath(text string) string {
 	return text
 }
 
-// hunk reads a hunk with its header.
 func (r *reader) hunk() error {
 	header := strings.TrimRight(r.peek(0), " \t\r")
 	r.at++
@@ -243,13 +226,8 @@ func (r *reader) hunk() error {
 	return r.add(h)
 }
 
-// add adds a hunk to the last file.
 func (r *reader) add(h hunk) error {
-	changed := false
-	for _, l := range h.lines {
-		changed = changed || l.op != ' '
-	}
-
+	changed := slices.ContainsFunc(h.lines, func(l patchLine) bool { return l.op != ' ' })
 	f := &r.files[len(r.files)-1]
 	if !changed && f.action == actionAlter && !h.oldCut && !h.newCut {
 		return errors.New("a hunk has no line that begins with - or +, so it changes nothing")
@@ -315,8 +293,7 @@ func (h *hunk) cut() bool {
 // boundary reports whether a hunk ends before the next line.
 func (r *reader) boundary() bool {
 	line := r.peek(0)
-	return r.ended() || strings.HasPrefix(line, "@@") || strings.HasPrefix(line, "diff --git ") ||
-		strings.HasPrefix(line, "*** ") ||
+	return r.ended() || beginsWith(line, "@@", "diff --git ", "*** ") ||
 		strings.HasPrefix(line, "--- ") && strings.HasPrefix(r.peek(1), "+++ ")
 }
 

@@ -265,12 +265,15 @@ func compares(e ast.Expr) bool {
 func (r inFunction) blank(s *ast.RangeStmt) {
 	isBlank := func(e ast.Expr) bool { name, ok := e.(*ast.Ident); return ok && name.Name == "_" }
 
+	var without edit
 	switch {
 	case isBlank(s.Key) && (s.Value == nil || isBlank(s.Value)):
-		r.suggest("blank_range", "The loop names what it does not use", "Go needs no _ here", "Remove the _.", s.Pos(),
-			s.Body.Lbrace, edit{s.Key.Pos(), s.Range, ""})
+		without = edit{s.Key.Pos(), s.Range, ""}
 	case s.Value != nil && isBlank(s.Value):
-		r.suggest("blank_range", "The loop names what it does not use", "Go needs no _ here", "Remove the _.", s.Pos(),
-			s.Body.Lbrace, edit{s.Key.End(), s.Value.End(), ""})
+		without = edit{s.Key.End(), s.Value.End(), ""}
+	default:
+		return
 	}
+	r.suggest("blank_range", "The loop names what it does not use", "Go needs no _ here", "Remove the _.", s.Pos(),
+		s.Body.Lbrace, without)
 }

@@ -1,26 +1,26 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
-// scope says which files a call is about.
 type scope struct {
 	Path    string   `json:"path,omitempty" jsonschema:"folder or file; the top folder if it is missing"`
 	Paths   []string `json:"paths,omitempty" jsonschema:"several folders or files, at most 100, in place of path"`
 	Include string   `json:"include,omitempty" jsonschema:"only files with this pattern, for example *.go"`
 }
 
-// survey is the code of some files.
 type survey struct {
 	files   []measured
 	modules []module
@@ -60,7 +60,6 @@ const maxCode = 64 << 20
 
 var goModule = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
 
-// maxPaths bounds the paths of a call.
 const maxPaths = 100
 
 // all returns the paths of the scope, at least one.
@@ -140,11 +139,8 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 		s.notes = append(s.notes, "There was not enough time to parse all files; name a folder to have exact results of it.")
 	}
 
-	for _, m := range s.files {
-		if m.Estimate {
-			s.notes = append(s.notes, estimates)
-			break
-		}
+	if slices.ContainsFunc(s.files, func(m measured) bool { return m.Estimate }) {
+		s.notes = append(s.notes, estimates)
 	}
 	return s, nil
 }
@@ -170,11 +166,7 @@ func (f *Folder) modulesOf(files []measured) (modules []module) {
 	}
 
 	// A module within another one comes first: its name is the longer one as a rule.
-	for i := range modules {
-		for j := i; j > 0 && len(modules[j].name) > len(modules[j-1].name); j-- {
-			modules[j], modules[j-1] = modules[j-1], modules[j]
-		}
-	}
+	slices.SortStableFunc(modules, func(a, b module) int { return cmp.Compare(len(b.name), len(a.name)) })
 	return modules
 }
 
@@ -184,7 +176,6 @@ func (s survey) note(text *strings.Builder) {
 	}
 }
 
-// problem is an error of syntax in a file.
 type problem struct {
 	Path string `json:"path"`
 	syntaxError

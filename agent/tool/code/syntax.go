@@ -13,13 +13,6 @@ import (
 	"github.com/actlog/actlog/agent/tool/code/internal/treesitter"
 )
 
-func syntaxErrorsOf(tree *treesitter.Tree) (found []syntaxError) {
-	for _, p := range tree.Problems() {
-		found = append(found, syntaxError(p))
-	}
-	return found
-}
-
 // breaks returns an error if a change makes errors of syntax in a file of a language that is parsed: in a file that had
 // none before, or in the part that changes if that had none. What cannot be parsed in time is not judged.
 func breaks(ctx context.Context, at, before, after string) error {
@@ -61,7 +54,7 @@ func syntaxErrors(ctx context.Context, at, text string) (found []syntaxError, ok
 		var list scanner.ErrorList
 		errors.As(err, &list)
 		for _, e := range list {
-			found = append(found, syntaxError{e.Pos.Line, e.Pos.Column, e.Msg})
+			found = append(found, syntaxError{Line: e.Pos.Line, Column: e.Pos.Column, What: e.Msg})
 		}
 		return found, true
 	}
@@ -74,23 +67,15 @@ func syntaxErrors(ctx context.Context, at, text string) (found []syntaxError, ok
 	if err != nil {
 		return nil, false
 	}
-	return syntaxErrorsOf(tree), true
+	return tree.Problems(), true
 }
 
 // changedLines returns the lines of a text from the first to the last one that a change made, and where they ended
 // before. Where lines only go, they are those beside the gap.
 func changedLines(before, after string) (first, last, lastBefore int) {
 	a, b := linesOf(before), linesOf(after)
-	same := 0
-	for same < len(a) && same < len(b) && a[same] == b[same] {
-		same++
-	}
-
-	end := 0
-	for end < len(a)-same && end < len(b)-same && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
-	return same, len(b) - end + 1, len(a) - end + 1
+	first, end := same(a, b)
+	return first, len(b) - end + 1, len(a) - end + 1
 }
 
 func within(found []syntaxError, first, last int) (some []syntaxError) {

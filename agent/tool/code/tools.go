@@ -14,7 +14,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// timeout bounds the tools that read.
 const timeout = time.Minute
 
 // Tools returns the tools for the code of the folder.
@@ -46,18 +45,15 @@ func (f *Folder) Tools() []tool.Tool {
 	return tools
 }
 
-// applyDescription is for models.
 const applyDescription = "Applies a patch that changes, adds and removes files. Line numbers may be off or " +
 	"missing: the lines that stay or go say where a hunk " +
 	"belongs, and must be in the file as they are in the patch. It changes nothing unless all of the patch fits."
 
-// limited is a scope with a bound of the results.
 type limited struct {
 	scope
 	MaxResults int `json:"max_results,omitempty" jsonschema:"at most this many; 20 if it is missing"`
 }
 
-// maxResults bounds what a call can ask for.
 const maxResults = 100
 
 func (l limited) most() int {
@@ -67,7 +63,6 @@ func (l limited) most() int {
 	return min(l.MaxResults, maxResults)
 }
 
-// named is a function with its file.
 type named struct {
 	Path     string `json:"path"`
 	Estimate bool   `json:"estimate,omitempty"`
@@ -128,7 +123,6 @@ func describeFunction(text *strings.Builder, each named) {
 	text.WriteByte('\n')
 }
 
-// finish completes a result with its text and data.
 func finish(result tool.Result, text *strings.Builder, data any) (tool.Result, error) {
 	result.Text = text.String()
 	b, err := json.Marshal(data)
@@ -213,7 +207,6 @@ func (f *Folder) suggest(ctx context.Context, in limited) (tool.Result, error) {
 	return s.findings("Found %d refactorings in %d files", found, in.most(), true)
 }
 
-// findings returns the first findings as a result.
 func (s survey) findings(summary string, found []finding, most int, advise bool) (tool.Result, error) {
 	result := tool.Result{Summary: fmt.Sprintf(summary, len(found), len(s.files))}
 	all := len(found)
@@ -258,7 +251,6 @@ func describeFinding(text *strings.Builder, each finding) {
 	}
 }
 
-// size is how much code of a language there is.
 type size struct {
 	Files     int `json:"files"`
 	Lines     int `json:"lines"`

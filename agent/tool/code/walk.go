@@ -44,10 +44,7 @@ func (w *walk) all() {
 		f := &w.m.Functions[i]
 		w.m.Nesting = max(w.m.Nesting, f.Nesting)
 		for _, b := range w.blocks[i] {
-			// What is the whole function is no part to take out.
-			if b.complexity > f.largest.complexity && 2*b.complexity <= f.Complexity+1 {
-				f.largest = b
-			}
+			f.offer(b)
 		}
 	}
 }
@@ -254,7 +251,7 @@ func (w *walk) countParameters(n node) (count int) {
 }
 
 // codeLines counts the lines that are neither blank nor only a comment.
-func (w *walk) codeLines() (count int) {
+func (w *walk) codeLines() int {
 	comment := map[int]bool{}
 	for _, c := range w.comments {
 		begin := bytes.LastIndexByte(w.m.content[:c.Start], '\n') + 1
@@ -268,10 +265,5 @@ func (w *walk) codeLines() (count int) {
 		comment[c.EndLine] = (alone || c.EndLine > c.Line) && len(bytes.TrimSpace(after)) == 0
 	}
 
-	for i, line := range w.m.text {
-		if strings.TrimSpace(line) != "" && !comment[i+1] {
-			count++
-		}
-	}
-	return count
+	return countCode(w.m.text, comment)
 }

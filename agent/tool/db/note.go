@@ -54,7 +54,6 @@ func (s *session) note(ctx context.Context, id, command string) error {
 	return nil
 }
 
-// verify says whether a call took effect.
 func (d *database) verify(ctx context.Context, call tool.Call, _ statement) (tool.Result, bool, error) {
 	if !d.Idempotency {
 		return tool.Result{}, false, nil

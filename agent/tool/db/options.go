@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -55,14 +56,12 @@ func (o Options) Check() error {
 	return err
 }
 
-// database runs statements.
 type database struct {
 	Options
 	config *pgconn.Config
 	turns  chan struct{} // one for each connection that may be open
 }
 
-// maxConnections bounds the connections of a toolset.
 const maxConnections = 4
 
 func newDatabase(o Options) (*database, error) {
@@ -82,12 +81,7 @@ func newDatabase(o Options) (*database, error) {
 		return nil, &OptionError{"url", "it is no URL of a Postgres database"} // the error has parts of it
 	}
 
-	if o.MaxRows == 0 {
-		o.MaxRows = DefaultMaxRows
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
+	o.MaxRows, o.MaxBytes = cmp.Or(o.MaxRows, DefaultMaxRows), cmp.Or(o.MaxBytes, DefaultMaxBytes)
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}

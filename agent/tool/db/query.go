@@ -9,7 +9,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// statement is what a model writes.
 type statement struct {
 	SQL        string `json:"sql" jsonschema:"one statement of Postgres; values are $1, $2, ..."`
 	Parameters []any  `json:"parameters,omitempty" jsonschema:"the values of $1, $2, ...; lists and objects are JSON"`

@@ -12,7 +12,6 @@ type schemaArguments struct {
 	Table string `json:"table,omitempty" jsonschema:"part of the names of tables; empty: all"`
 }
 
-// maxColumns bounds the columns that db.schema returns.
 const maxColumns = 1000
 
 // columnsSQL lists the columns that the role may read, table by table.
@@ -27,7 +26,6 @@ WHERE n.nspname = ANY (string_to_array($1, E'\x01')) AND c.relkind IN ('r', 'p',
 	AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
 ORDER BY n.nspname, c.relname, a.attnum LIMIT $3`
 
-// schema lists tables with their columns and keys.
 func (d *database) schema(ctx context.Context, in schemaArguments) (tool.Result, error) {
 	s, err := d.open(ctx, mode{"READ ONLY", d.Role})
 	if err != nil {

@@ -16,7 +16,6 @@ type session struct {
 	done func()
 }
 
-// mode is what a transaction is for.
 type mode struct {
 	access string // "READ ONLY" or "READ WRITE"
 	role   string // empty: that of the URL

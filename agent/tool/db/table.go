@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -91,19 +92,11 @@ type data struct {
 	Command   string              `json:"command,omitempty"`
 }
 
-// result returns what a model reads.
 func (t *table) result(summary string) (tool.Result, error) {
-	d := data{Columns: t.columns, Rows: t.rows, Truncated: t.more, Command: t.tag}
-	if d.Columns == nil {
-		d.Columns = []string{}
-	}
-	if d.Rows == nil {
-		d.Rows = [][]json.RawMessage{}
-	}
-	encoded, err := json.Marshal(d)
-	if err != nil {
-		return tool.Result{}, err
-	}
+	encoded, err := json.Marshal(data{
+		Columns: slices.Concat([]string{}, t.columns), Rows: slices.Concat([][]json.RawMessage{}, t.rows),
+		Truncated: t.more, Command: t.tag,
+	})
 
 	text := ""
 	if len(t.columns) > 0 {
@@ -113,5 +106,5 @@ func (t *table) result(summary string) (tool.Result, error) {
 	if t.more {
 		text += "\n(There are more rows. Ask for less, by conditions, fewer columns, LIMIT and OFFSET, or aggregates.)"
 	}
-	return tool.Result{Text: text, Summary: summary, Data: encoded}, nil
+	return tool.Result{Text: text, Summary: summary, Data: encoded}, err
 }

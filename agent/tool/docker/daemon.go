@@ -16,7 +16,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// daemon sends requests to a daemon.
 type daemon struct {
 	Options
 	client *http.Client
@@ -96,12 +95,10 @@ func (d *daemon) do(ctx context.Context, method, path string, query url.Values) 
 	return nil, &refusedError{response.StatusCode, clean(refused.Message)}
 }
 
-// get reads an answer in JSON.
 func (d *daemon) get(ctx context.Context, path string, query url.Values, into any) error {
 	return d.read(ctx, path, query, func(answer *json.Decoder) error { return answer.Decode(into) })
 }
 
-// maxElements bounds a list of the daemon.
 const maxElements = 5000
 
 // listOf reads an answer that is a list, one element after another, so that a long one takes neither time nor memory.

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -28,9 +29,7 @@ const (
 // query returns the arguments as the daemon takes them.
 func (in logArguments) query() (url.Values, error) {
 	q := url.Values{"stdout": {"true"}, "stderr": {"true"}, "timestamps": {"true"}}
-	if in.Tail == 0 {
-		in.Tail = defaultTail
-	}
+	in.Tail = cmp.Or(in.Tail, defaultTail)
 	if in.Tail < 1 || in.Tail > maxTail {
 		return nil, fmt.Errorf("tail: want 1 to %d", maxTail)
 	}

@@ -56,7 +56,6 @@ func (o Options) Check() error {
 	return nil
 }
 
-// allows reports whether the tools may use a container of a name.
 func (o Options) allows(name string) bool {
 	return containerName.MatchString(name) &&
 		slices.ContainsFunc(o.Containers, func(pattern string) bool { return tool.Match(pattern, name) })

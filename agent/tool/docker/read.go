@@ -10,8 +10,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-type nothing struct{}
-
 // named are the arguments of tools for one container.
 type named struct {
 	Container string `json:"container" jsonschema:"its name, as docker.list_containers has it"`
@@ -23,7 +21,6 @@ type listArguments struct {
 	All bool `json:"all,omitempty" jsonschema:"also those that do not run"`
 }
 
-// listed is a container as JSON.
 type listed struct {
 	Name   string `json:"name"`
 	Image  string `json:"image"`
@@ -55,11 +52,8 @@ func (d *daemon) listContainers(ctx context.Context, in listArguments) (tool.Res
 	}
 
 	data, err := json.Marshal(some)
-	if err != nil {
-		return tool.Result{}, err
-	}
 	summary := fmt.Sprintf("%d containers", len(some))
-	return tool.Result{Text: text.String() + "(" + summary + ")", Summary: summary, Data: data}, nil
+	return tool.Result{Text: text.String() + "(" + summary + ")", Summary: summary, Data: data}, err
 }
 
 func (d *daemon) inspectContainer(ctx context.Context, in named) (tool.Result, error) {
@@ -81,16 +75,12 @@ func (d *daemon) inspectContainer(ctx context.Context, in named) (tool.Result, e
 	}
 
 	indented, err := json.MarshalIndent(json.RawMessage(data), "", "  ")
-	if err != nil {
-		return tool.Result{}, err
-	}
 	return tool.Result{
 		Text:    string(indented) + "\n(The values of variables, the command, labels and paths on the machine are left out.)",
 		Summary: fmt.Sprintf("%s is %s", in.Container, clean(found.State.Status)), Data: data,
-	}, nil
+	}, err
 }
 
-// image is one of the daemon's list.
 type image struct {
 	ID      string   `json:"Id"`
 	Tags    []string `json:"RepoTags"`
@@ -98,7 +88,7 @@ type image struct {
 	Created int64    `json:"Created"`
 }
 
-func (d *daemon) listImages(ctx context.Context, _ nothing) (tool.Result, error) {
+func (d *daemon) listImages(ctx context.Context, _ struct{}) (tool.Result, error) {
 	all, err := listOf[image](ctx, d, "/images/json", nil)
 	if err != nil {
 		return tool.Result{}, err
@@ -142,7 +132,6 @@ func (u usage) percent() float64 {
 	return used / passed * float64(max(u.CPU.Online, 1)) * 100
 }
 
-// measured is the usage as JSON.
 type measured struct {
 	CPUPercent    float64 `json:"cpuPercent"` // of one processor
 	MemoryBytes   uint64  `json:"memoryBytes"`
@@ -175,10 +164,7 @@ func (d *daemon) stats(ctx context.Context, in named) (tool.Result, error) {
 	}
 
 	data, err := json.Marshal(m)
-	if err != nil {
-		return tool.Result{}, err
-	}
 	text := fmt.Sprintf("%s: processor %.1f%% of one, memory %d of %d MB, %d processes, received %d kB, sent %d kB",
 		in.Container, m.CPUPercent, m.MemoryBytes/1e6, m.MemoryLimit/1e6, m.Processes, m.ReceivedBytes/1e3, m.SentBytes/1e3)
-	return tool.Result{Text: text, Summary: text, Data: data}, nil
+	return tool.Result{Text: text, Summary: text, Data: data}, err
 }

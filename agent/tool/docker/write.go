@@ -11,7 +11,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// action is what a tool does to a container.
 type action struct {
 	name string // of the request: start, stop or restart
 	past string

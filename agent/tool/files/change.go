@@ -26,21 +26,17 @@ type change struct {
 	do      func() error
 }
 
-// preview returns the change as it is approved.
 func (c change) preview() tool.Preview {
 	return tool.NewPreview(tool.PreviewDiff, c.show(), c.parts...)
 }
 
 func (c change) result() (tool.Result, error) {
 	value, err := json.Marshal(c.paths)
-	if err != nil {
-		return tool.Result{}, err
-	}
 	return tool.Result{
 		Text: c.summary + ".", Summary: c.summary, Artifacts: []tool.Artifact{
 			{Name: "files_modified", Type: "files", Value: value},
 		},
-	}, nil
+	}, err
 }
 
 // writer makes a tool that changes the folder.

@@ -16,7 +16,6 @@ type infoArguments struct {
 	Path string `json:"path" jsonschema:"file or folder, relative to the top folder"`
 }
 
-// info is what is known of a file or folder.
 type info struct {
 	Path     string `json:"path"` // without links
 	Type     string `json:"type"` // text, binary, folder
@@ -43,10 +42,7 @@ func (f *Folder) info(_ context.Context, in infoArguments) (tool.Result, error) 
 		return tool.Result{}, err
 	}
 	data, err := json.Marshal(known)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	return tool.Result{Text: string(data), Data: data, Summary: fmt.Sprintf("%s is a %s", at, known.what())}, nil
+	return tool.Result{Text: string(data), Data: data, Summary: fmt.Sprintf("%s is a %s", at, known.what())}, err
 }
 
 // describe adds what only a look inside says.

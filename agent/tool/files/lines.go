@@ -2,6 +2,7 @@ package files
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +13,6 @@ import (
 // maxEdited bounds a file after an edit, in bytes.
 const maxEdited = folder.MaxFile
 
-// maxPlaces bounds the lines that an error names.
 const maxPlaces = 20
 
 // splitLines returns the lines of a text, each with its end.
@@ -36,11 +36,7 @@ func wholeLines(all, part []string) (numbers []string) {
 	}
 
 	for i := 0; i+len(part) <= len(all) && len(numbers) < maxPlaces; i++ {
-		same := true
-		for j := 0; same && j < len(part); j++ {
-			same = plainLines(all[i+j]) == plainLines(part[j])
-		}
-		if same {
+		if slices.EqualFunc(all[i:i+len(part)], part, func(a, b string) bool { return plainLines(a) == plainLines(b) }) {
 			numbers = append(numbers, strconv.Itoa(i+1))
 		}
 	}
@@ -52,7 +48,6 @@ const (
 	maxNearText = 300 // bytes of each
 )
 
-// showLines returns some lines with their numbers, from 1.
 func showLines(all []string, first, last int) string {
 	var text strings.Builder
 	for i := first; i <= min(last, len(all)); i++ {

@@ -9,7 +9,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// maxEntries bounds the names in a result.
 const maxEntries = 1000
 
 type listArguments struct {

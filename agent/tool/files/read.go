@@ -67,7 +67,6 @@ func (f *Folder) read(ctx context.Context, in readArguments) (tool.Result, error
 	return l.result(at, info)
 }
 
-// lines are some lines of a file.
 type lines struct {
 	first, last int // that are wanted, from 1; last 0 means all
 	numbered    bool
@@ -142,9 +141,6 @@ func (l *lines) add(part []byte, begin bool) bool {
 
 func (l *lines) result(at string, info fs.FileInfo) (tool.Result, error) {
 	content, err := json.Marshal(l.text.String())
-	if err != nil {
-		return tool.Result{}, err
-	}
 	end := l.first + l.read - 1
 	result := tool.Result{
 		Text:      l.shown.String(),
@@ -167,5 +163,5 @@ func (l *lines) result(at string, info fs.FileInfo) (tool.Result, error) {
 	if result.Text == "" {
 		result.Text = "The file is empty."
 	}
-	return result, nil
+	return result, err
 }

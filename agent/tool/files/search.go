@@ -33,13 +33,10 @@ func (f *Folder) search(ctx context.Context, in searchArguments) (tool.Result, e
 				in.Pattern)
 	}
 
-	limit := in.MaxResults
-	if limit <= 0 {
-		limit = 50
+	s := searcher{folder: f, pattern: pattern, limit: min(in.MaxResults, maxHits)}
+	if s.limit <= 0 {
+		s.limit = 50
 	}
-	limit = min(limit, maxHits)
-
-	s := searcher{folder: f, pattern: pattern, limit: limit}
 	at, err := f.at.Walk(ctx, in.Path, in.Include, func(at string, d fs.DirEntry) error {
 		if !d.Type().IsRegular() {
 			return nil
@@ -52,7 +49,6 @@ func (f *Folder) search(ctx context.Context, in searchArguments) (tool.Result, e
 	return s.result(at), nil
 }
 
-// searcher collects the lines that match.
 type searcher struct {
 	folder  *Folder
 	pattern *regexp.Regexp

@@ -23,14 +23,18 @@ func planAdd(ctx context.Context, o *opened, _ tool.Call, in addArguments) (p pl
 	if err != nil {
 		return p, err
 	}
-	changes, err := trial.changes(ctx, []string{"--cached"}, append([]string{"--"}, in.Files...))
+	text, err := trial.approvable(ctx, e.list(), []string{"--cached"}, in.Files...)
 	if err != nil {
 		return p, err
 	}
 
-	text := fmt.Sprintf("Stage for the next commit:\n\n%s%s\n%s", e.list(), changes.notShown(), changes.patch)
-	p.preview = tool.NewPreview(tool.PreviewDiff, text, e.digest())
-	p.do = func(ctx context.Context) (tool.Result, error) { return o.stage(ctx, in) }
+	p.preview = tool.NewPreview(tool.PreviewDiff, "Stage for the next commit:\n\n"+text, e.digest())
+	p.do = func(ctx context.Context) (tool.Result, error) {
+		if err := o.add(ctx, in.Files); err != nil {
+			return tool.Result{}, err
+		}
+		return o.stagedResult(ctx)
+	}
 	return p, nil
 }
 
@@ -65,13 +69,6 @@ func (o *opened) toStage(ctx context.Context, in addArguments) (trial *opened, e
 		return nil, nil, errNothingToStage
 	}
 	return trial, e, nil
-}
-
-func (o *opened) stage(ctx context.Context, in addArguments) (tool.Result, error) {
-	if err := o.add(ctx, in.Files); err != nil {
-		return tool.Result{}, err
-	}
-	return o.stagedResult(ctx)
 }
 
 func (o *opened) stagedResult(ctx context.Context) (tool.Result, error) {

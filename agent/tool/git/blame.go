@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,19 +22,16 @@ type blameArguments struct {
 	LineEnd   int    `json:"line_end,omitempty" jsonschema:"up to this line; at most 500 lines are shown"`
 }
 
-// maxBlamed bounds the lines that are blamed at once.
 const maxBlamed = 500
 
 func cleanPath(at string) string { return path.Clean(filepath.ToSlash(at)) }
 
-func (r *repository) blame(ctx context.Context, in blameArguments) (result tool.Result, err error) {
-	if in.Revision == "" {
-		in.Revision = "HEAD"
-	}
+func (o *opened) blame(ctx context.Context, in blameArguments) (result tool.Result, err error) {
+	in.Revision = cmp.Or(in.Revision, "HEAD")
 	if err := checkPath("path", in.Path); err != nil {
 		return result, err
 	}
-	if err := r.allowed.Secret(in.Path); err != nil {
+	if err := o.allowed.Secret(in.Path); err != nil {
 		return result, err
 	}
 
@@ -46,26 +44,22 @@ func (r *repository) blame(ctx context.Context, in blameArguments) (result tool.
 		return result, errors.New("line_end: it is before line_start")
 	}
 
-	err = r.within(ctx, func(o *opened) error {
-		commit, err := o.commitOf(ctx, "revision", in.Revision)
-		if err != nil {
-			return err
-		}
+	commit, err := o.commitOf(ctx, "revision", in.Revision)
+	if err != nil {
+		return result, err
+	}
+	out, err := o.execute(ctx, "blame", "--porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", first, last), commit,
+		"--", cleanPath(in.Path))
+	if err != nil && !errors.Is(err, errTooLong) {
+		return result, err
+	}
 
-		out, err := o.execute(ctx, "", "blame", "--porcelain", "--no-textconv", "-L",
-			fmt.Sprintf("%d,%d", first, last), commit, "--", cleanPath(in.Path))
-		if err != nil && !errors.Is(err, errTooLong) {
-			return err
-		}
-
-		b := blamed(string(out))
-		result = b.result(first)
-		if b.last == last && in.LineEnd > last {
-			result.Text += fmt.Sprintf("... (and more; continue with line_start %d)\n", last+1)
-		}
-		return nil
-	})
-	return result, err
+	b := blamed(string(out))
+	result = b.result(first)
+	if b.last == last && in.LineEnd > last {
+		result.Text += fmt.Sprintf("... (and more; continue with line_start %d)\n", last+1)
+	}
+	return result, nil
 }
 
 // blamedLines are lines that follow each other and come from one commit.
@@ -77,7 +71,6 @@ type blamedLines struct {
 // blamedCommit is what is said of a commit once.
 type blamedCommit struct{ author, when, summary string }
 
-// parsedBlame is what git blame --porcelain wrote.
 type parsedBlame struct {
 	groups  []blamedLines
 	commits map[string]blamedCommit

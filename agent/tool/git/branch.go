@@ -1,18 +1,16 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
 )
-
-type branchesArguments struct{}
 
 // branchInfo is a branch, as git.branches returns it as JSON.
 type branchInfo struct {
@@ -24,21 +22,16 @@ type branchInfo struct {
 	Remote   bool   `json:"remote,omitempty"` // as it was when it was fetched last
 }
 
-// maxBranches bounds what git.branches lists.
 const maxBranches = 500
 
-func (r *repository) branches(ctx context.Context, _ branchesArguments) (result tool.Result, err error) {
-	err = r.within(ctx, func(o *opened) error {
-		out, err := o.execute(ctx, "", "for-each-ref", "--count="+strconv.Itoa(maxBranches), "--sort=-committerdate",
-			"--format=%(refname)%00%(objectname)%00%(upstream:short)%00%(HEAD)%00%(symref)%00%(contents:subject)%00",
-			"refs/heads", "refs/remotes")
-		if err != nil && !errors.Is(err, errTooLong) {
-			return err
-		}
-		result, err = branchesResult(parseBranches(string(out)), err != nil)
-		return err
-	})
-	return result, err
+func (o *opened) branches(ctx context.Context, _ struct{}) (tool.Result, error) {
+	out, err := o.execute(ctx, "for-each-ref", "--count="+strconv.Itoa(maxBranches), "--sort=-committerdate",
+		"--format=%(refname)%00%(objectname)%00%(upstream:short)%00%(HEAD)%00%(symref)%00%(contents:subject)%00",
+		"refs/heads", "refs/remotes")
+	if err != nil && !errors.Is(err, errTooLong) {
+		return tool.Result{}, err
+	}
+	return branchesResult(parseBranches(string(out)), err != nil)
 }
 
 // parseBranches reads what git for-each-ref writes, without a last part that is not whole.
@@ -121,9 +114,7 @@ func planBranch(ctx context.Context, o *opened, call tool.Call, in branchArgumen
 }
 
 func (o *opened) planCreate(ctx context.Context, call tool.Call, in branchArguments) (p plan, err error) {
-	if in.Start == "" {
-		in.Start = "HEAD"
-	}
+	in.Start = cmp.Or(in.Start, "HEAD")
 
 	commit, err := o.commitOf(ctx, "start", in.Start)
 	if err != nil {
@@ -136,19 +127,13 @@ func (o *opened) planCreate(ctx context.Context, call tool.Call, in branchArgume
 
 	p.preview = tool.NewPreview(tool.PreviewText, fmt.Sprintf("Create the branch %s at %s.", in.Name, subject), commit)
 	p.do = func(ctx context.Context) (tool.Result, error) {
-		if err := o.setBranch(ctx, call, in.Name, commit, ""); err != nil {
+		if _, err := o.execute(ctx, "update-ref", "--create-reflog", "-m", "branch: by git.branch"+callNote(call),
+			heads+in.Name, commit, ""); err != nil {
 			return tool.Result{}, err
 		}
 		return branchResult(fmt.Sprintf("Created the branch %s at %s.", in.Name, subject)), nil
 	}
 	return p, nil
-}
-
-// setBranch sets a branch from one commit to another; old is empty for a branch that is new.
-func (o *opened) setBranch(ctx context.Context, call tool.Call, name, commit, old string) error {
-	_, err := o.execute(ctx, "", "update-ref", "--create-reflog", "-m", "branch: by git.branch"+callNote(call), heads+name,
-		commit, old)
-	return err
 }
 
 // callNote returns the note with the id of a call that is appended to the log of a reference or to the message of a
@@ -191,7 +176,7 @@ func (o *opened) planDelete(ctx context.Context, call tool.Call, name, at string
 	text := fmt.Sprintf("Delete the branch %s, which is at %s. Its commits are in %s.", name, subject, o.branch(ctx))
 	p.preview = tool.NewPreview(tool.PreviewText, text, at)
 	p.do = func(ctx context.Context) (tool.Result, error) {
-		if _, err := o.execute(ctx, "", "update-ref", "-m", "branch: by git.branch"+callNote(call), "-d", heads+name,
+		if _, err := o.execute(ctx, "update-ref", "-m", "branch: by git.branch"+callNote(call), "-d", heads+name,
 			at); err != nil {
 			return tool.Result{}, err
 		}
@@ -228,13 +213,9 @@ func (o *opened) isMarked(ctx context.Context, reference string, call tool.Call)
 		return false, nil
 	}
 
-	out, err := o.execute(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
-		"--no-patch",
-		"-n", strconv.Itoa(maxSearched), "--format=%gs", reference, "--")
+	out, err := o.logOf(ctx, "-g", "-z", "--no-patch", "-n", strconv.Itoa(maxSearched), "--format=%gs", reference, "--")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return false, err
 	}
-	return slices.ContainsFunc(strings.Split(string(out), "\x00"), func(line string) bool {
-		return strings.Contains(line, callNote(call))
-	}), nil
+	return strings.Contains(string(out), callNote(call)), nil
 }

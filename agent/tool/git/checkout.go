@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
 )
@@ -29,7 +28,6 @@ var checkoutTool = writer[checkoutArguments]{
 	},
 }
 
-// switching is a switch from one branch to another.
 type switching struct {
 	head, from string // what is checked out: the commit, and the branch if it is one
 	to         string // the commit of the other branch
@@ -112,23 +110,16 @@ func (o *opened) checkout(ctx context.Context, s switching, in checkoutArguments
 		arguments = append(arguments[:len(arguments)-1], in.Branch)
 	}
 
-	if _, err := o.execute(ctx, "", append(arguments, "--")...); err != nil {
+	if _, err := o.execute(ctx, append(arguments, "--")...); err != nil {
 		return tool.Result{}, err
 	}
-	return checkoutResult(in.Branch, s.to, len(s.changed.all())), nil
+	return said("Switched to the branch %s, at %.12s. Files that changed: %d", in.Branch, s.to, len(s.changed.all())), nil
 }
 
-func checkoutResult(branch, commit string, files int) tool.Result {
-	text := fmt.Sprintf("Switched to the branch %s, at %.12s. Files that changed: %d.", branch, commit, files)
-	return tool.Result{Text: text, Summary: strings.TrimSuffix(text, ".")}
-}
-
-// checkoutDone sees whether the branch is checked out.
 func checkoutDone(ctx context.Context, o *opened, _ tool.Call, in checkoutArguments) (tool.Result, bool, error) {
 	head, branch, err := o.head(ctx)
 	if err != nil || branch != in.Branch {
 		return tool.Result{}, false, err
 	}
-	text := fmt.Sprintf("The branch %s is checked out, at %.12s.", branch, head)
-	return tool.Result{Text: text, Summary: text}, true, nil
+	return branchResult(fmt.Sprintf("The branch %s is checked out, at %.12s.", branch, head)), true, nil
 }

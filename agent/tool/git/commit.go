@@ -39,7 +39,6 @@ func (in commitArguments) check(o *opened) error {
 	return o.checkFiles(in.Files)
 }
 
-// checkFiles returns what is wrong with the paths of files.
 func (o *opened) checkFiles(files []string) error {
 	if len(files) > maxFiles {
 		return fmt.Errorf("files: at most %d; stage the others, or name a folder", maxFiles)
@@ -68,15 +67,14 @@ func planCommit(ctx context.Context, o *opened, call tool.Call, in commitArgumen
 	if err != nil {
 		return p, err
 	}
-	changes, err := some.changes(ctx, []string{"--cached"}, []string{"--"})
+	text, err := some.approvable(ctx, e.list(), []string{"--cached"})
 	if err != nil {
 		return p, err
 	}
 
 	branch := o.branch(ctx)
 	message := withTrailer(in.Message, call.ID)
-	text := fmt.Sprintf("Commit on %s:\n\n%s\n\n%s%s\n%s", branch, indented(message), e.list(), changes.notShown(),
-		changes.patch)
+	text = fmt.Sprintf("Commit on %s:\n\n%s\n\n%s", branch, indented(message), text)
 	p.preview = tool.NewPreview(tool.PreviewDiff, text, branch, message, e.digest())
 	p.do = func(ctx context.Context) (tool.Result, error) { return o.commit(ctx, in, message, e.digest()) }
 	return p, nil
@@ -84,11 +82,11 @@ func planCommit(ctx context.Context, o *opened, call tool.Call, in commitArgumen
 
 // branch returns what is checked out, for people.
 func (o *opened) branch(ctx context.Context) string {
-	out, err := o.execute(ctx, "", "symbolic-ref", "--quiet", "HEAD")
+	reference, err := o.line(ctx, "symbolic-ref", "--quiet", "HEAD")
 	if err != nil {
 		return "no branch (a commit is checked out)"
 	}
-	return "the branch " + shown(strings.TrimPrefix(strings.TrimSpace(string(out)), heads))
+	return "the branch " + shown(strings.TrimPrefix(reference, heads))
 }
 
 func indented(text string) string {
@@ -137,15 +135,15 @@ func (o *opened) commit(ctx context.Context, in commitArguments, message, digest
 	}
 
 	arguments := []string{"commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"}
-	if _, err := some.execute(ctx, message, arguments...); err != nil {
+	if _, err := some.feed(ctx, message, arguments...); err != nil {
 		return tool.Result{}, err
 	}
 
-	head, err := o.execute(ctx, "", "rev-parse", "--verify", "HEAD")
+	head, err := o.line(ctx, "rev-parse", "--verify", "HEAD")
 	if err != nil { // it is committed, so this is no failure
 		return tool.Result{}, unknownOutcome("read the new commit", err)
 	}
-	return commitResult(strings.TrimSpace(string(head)), in.Message, e.paths()), nil
+	return commitResult(head, in.Message, e.paths()), nil
 }
 
 func commitResult(commit, message string, files []string) tool.Result {
@@ -186,19 +184,18 @@ func withTrailer(message, id string) string {
 // maxSearched bounds the commits among which one is looked for: those of calls are among the newest.
 const maxSearched = 1000
 
-// committed returns the commit that a call made, if it did.
 func (o *opened) committed(ctx context.Context, id string) (tool.Result, bool, error) {
 	if !callID.MatchString(id) {
 		return tool.Result{}, false, nil
 	}
 
 	starts := []string{"--branches"}
-	if _, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
+	if _, err := o.named(ctx, "HEAD^{commit}"); err == nil {
 		starts = append(starts, "HEAD")
 	}
-	out, err := o.execute(ctx, "", slices.Concat([]string{
-		"log", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "--no-patch",
-		"-n", fmt.Sprint(maxSearched), "--format=%H %(trailers:key=" + trailer + ",valueonly,separator=%x20)",
+	out, err := o.logOf(ctx, slices.Concat([]string{
+		"-z", "--no-patch", "-n", fmt.Sprint(maxSearched),
+		"--format=%H %(trailers:key=" + trailer + ",valueonly,separator=%x20)",
 	}, starts, []string{"--"})...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, false, err
@@ -216,8 +213,7 @@ func (o *opened) committed(ctx context.Context, id string) (tool.Result, bool, e
 
 // madeBefore returns the result of a call that made a commit.
 func (o *opened) madeBefore(ctx context.Context, commit string) (tool.Result, error) {
-	message, err := o.execute(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
-		"--no-patch", "--format=%s", commit, "--")
+	message, err := o.logOf(ctx, "-1", "--no-patch", "--format=%s", commit, "--")
 	if err != nil {
 		return tool.Result{}, err
 	}

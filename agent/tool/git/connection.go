@@ -1,9 +1,11 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,18 +16,11 @@ import (
 
 // pickRemote returns a remote of the configuration: the one of a name, else origin or the only one.
 func (r *repository) pickRemote(name string) (string, Remote, error) {
-	known := make([]string, 0, len(r.remotes))
-	for each := range r.remotes {
-		known = append(known, each)
-	}
-	slices.Sort(known)
-
+	known := slices.Sorted(maps.Keys(r.remotes))
 	if name == "" && len(known) == 1 {
 		name = known[0]
 	}
-	if name == "" {
-		name = "origin"
-	}
+	name = cmp.Or(name, "origin")
 
 	m, ok := r.remotes[name]
 	if !ok {
@@ -96,7 +91,7 @@ func (o *opened) checkOutside(m Remote, u *url.URL) error {
 
 // reach runs git with the remote. The error has no secret of the remote, also if the server says it.
 func (c *connection) reach(ctx context.Context, arguments ...string) ([]byte, error) {
-	out, err := c.execute(ctx, "", arguments...)
+	out, err := c.execute(ctx, arguments...)
 	if err == nil || ctx.Err() != nil {
 		return out, err
 	}
@@ -125,7 +120,7 @@ func (c *connection) tip(ctx context.Context, branch string) (string, error) {
 
 // has reports whether a commit is here.
 func (o *opened) has(ctx context.Context, commit string) (bool, error) {
-	_, err := o.execute(ctx, "", "cat-file", "-e", commit+"^{commit}")
+	_, err := o.execute(ctx, "cat-file", "-e", commit+"^{commit}")
 	return err == nil, ctx.Err()
 }
 

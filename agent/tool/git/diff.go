@@ -40,7 +40,7 @@ func (in diffArguments) check() error {
 	return nil
 }
 
-func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, error) {
+func (o *opened) diff(ctx context.Context, in diffArguments) (tool.Result, error) {
 	if err := in.check(); err != nil {
 		return tool.Result{}, err
 	}
@@ -49,11 +49,6 @@ func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, e
 	if err != nil {
 		return tool.Result{}, err
 	}
-	o, err := r.open(ctx)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	defer o.close()
 
 	var options []string
 	if in.Staged {
@@ -65,7 +60,7 @@ func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, e
 		}
 	}
 
-	c, err := o.changes(ctx, append(options, revision...), path)
+	c, err := o.changes(ctx, append(options, revision...), path[1:]...)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -94,7 +89,6 @@ func (o *opened) revisionOptions(ctx context.Context, in diffArguments) (options
 	return append(options, to), err
 }
 
-// changes are how files differ.
 type changes struct {
 	patch string
 	more  bool     // the patch is longer
@@ -105,13 +99,13 @@ type changes struct {
 var plainDiff = []string{"--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty"}
 
 // changes returns how files differ, as git diff does with more options.
-func (o *opened) changes(ctx context.Context, options, path []string) (c changes, err error) {
+func (o *opened) changes(ctx context.Context, options []string, paths ...string) (c changes, err error) {
 	options = append(slices.Clone(plainDiff), options...)
-	if c.left, err = o.hidden(ctx, append(slices.Clone(options), path...)); err != nil {
+	if c.left, err = o.hidden(ctx, slices.Concat(options, []string{"--"}, paths)); err != nil {
 		return changes{}, err
 	}
 
-	out, err := o.patch(ctx, options, path, c.left)
+	out, err := o.patch(ctx, options, paths, c.left)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return changes{}, err
 	}
@@ -147,6 +141,12 @@ func (c changes) notShown() string {
 	return text.String()
 }
 
+// approvable returns how files differ for whoever approves it, after a list of these files.
+func (o *opened) approvable(ctx context.Context, list string, options []string, paths ...string) (string, error) {
+	c, err := o.changes(ctx, options, paths...)
+	return list + c.notShown() + "\n" + c.patch, err
+}
+
 // Bounds of the files that differ and are not shown.
 const (
 	maxHidden = 1000
@@ -155,7 +155,7 @@ const (
 
 // hidden returns the paths of files that differ and must not be shown.
 func (o *opened) hidden(ctx context.Context, arguments []string) (paths []string, err error) {
-	out, err := o.execute(ctx, "", append([]string{"diff", "--name-only", "--no-renames", "-z"}, arguments...)...)
+	out, err := o.execute(ctx, append([]string{"diff", "--name-only", "--no-renames", "-z"}, arguments...)...)
 	if errors.Is(err, errTooLong) {
 		return nil, errors.New("too many files differ; name a path")
 	} else if err != nil {
@@ -175,20 +175,20 @@ func (o *opened) hidden(ctx context.Context, arguments []string) (paths []string
 }
 
 // patch returns how files differ, without those at some paths.
-func (o *opened) patch(ctx context.Context, options, path, without []string) ([]byte, error) {
-	arguments := append([]string{"diff", "--src-prefix=a/", "--dst-prefix=b/"}, options...)
+func (o *opened) patch(ctx context.Context, options, paths, without []string) ([]byte, error) {
+	arguments := slices.Concat([]string{"diff", "--src-prefix=a/", "--dst-prefix=b/"}, options, []string{"--"})
 	if len(without) == 0 {
-		return o.execute(ctx, "", append(arguments, path...)...)
+		return o.execute(ctx, append(arguments, paths...)...)
 	}
 
-	arguments = append([]string{"--no-literal-pathspecs"}, append(arguments, "--")...)
-	for _, name := range path[1:] {
+	arguments = append([]string{"--no-literal-pathspecs"}, arguments...)
+	for _, name := range paths {
 		arguments = append(arguments, ":(top,literal)"+name)
 	}
 	for _, name := range without {
 		arguments = append(arguments, ":(top,literal,exclude)"+name)
 	}
-	return o.execute(ctx, "", arguments...)
+	return o.execute(ctx, arguments...)
 }
 
 // unavailable returns an error if what is in a file of the working tree, or was, must not be shown.
@@ -225,7 +225,6 @@ func (e *entries) Write(b []byte) (int, error) {
 // digest returns a hash of all entries, also of those that are not kept.
 func (e *entries) digest() string { return hex.EncodeToString(e.sum.Sum(nil)) }
 
-// entry is a file that differs.
 type entry struct {
 	oldMode, newMode, oldHash, newHash string
 	change                             string // one letter
@@ -273,15 +272,13 @@ func (e *entries) list() string {
 	return text.String()
 }
 
-// maxListed bounds the files that a preview lists.
 const maxListed = 200
 
-// paths returns the paths of the files that differ.
 func (e *entries) paths() []string {
 	all := e.all()
 	paths := make([]string, len(all))
-	for i := range all {
-		paths[i] = all[i].path
+	for i, each := range all {
+		paths[i] = each.path
 	}
 	return paths
 }

@@ -18,10 +18,9 @@ type logArguments struct {
 	MaxCount int    `json:"max_count,omitempty" jsonschema:"at most this many commits; 10 if it is missing"`
 }
 
-// maxCommits bounds what git.log lists.
 const maxCommits = 200
 
-func (r *repository) log(ctx context.Context, in logArguments) (tool.Result, error) {
+func (o *opened) log(ctx context.Context, in logArguments) (tool.Result, error) {
 	n := in.MaxCount
 	if n <= 0 {
 		n = 10
@@ -31,16 +30,9 @@ func (r *repository) log(ctx context.Context, in logArguments) (tool.Result, err
 	if err != nil {
 		return tool.Result{}, err
 	}
-	o, err := r.open(ctx)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	defer o.close()
 
-	arguments := []string{"log", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap",
-		"--no-patch",
-		"--format=%H%x1f%an%x1f%aI%x1f%s", "-n", strconv.Itoa(min(n, maxCommits))}
-	out, err := o.execute(ctx, "", slices.Concat(arguments, revision, path)...)
+	arguments := []string{"-z", "--no-patch", "--format=%H%x1f%an%x1f%aI%x1f%s", "-n", strconv.Itoa(min(n, maxCommits))}
+	out, err := o.logOf(ctx, slices.Concat(arguments, revision, path)...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}

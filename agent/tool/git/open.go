@@ -17,7 +17,6 @@ import (
 	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
-// repository is one with the tools for it.
 type repository struct {
 	program
 	dir     string
@@ -67,7 +66,6 @@ func (r *repository) open(ctx context.Context) (*opened, error) {
 	return o, nil
 }
 
-// close removes what was made for the call.
 func (o *opened) close() { _ = os.RemoveAll(o.private) } // it holds nothing but settings and links
 
 // shared are what git looks for in GIT_COMMON_DIR and may read from the repository. The configuration and
@@ -204,11 +202,37 @@ func (o *opened) isOutside(origin string) bool {
 }
 
 // execute runs git in the repository and returns what it wrote, as program.execute does.
-func (o *opened) execute(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
+func (o *opened) execute(ctx context.Context, arguments ...string) ([]byte, error) {
+	return o.feed(ctx, "", arguments...)
+}
+
+// feed is execute with a standard input.
+func (o *opened) feed(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
 	return o.program.execute(ctx, o.root, o.env, stdin, arguments...)
 }
 
-// with returns the repository with more variables.
+// line returns what git wrote without the white space around it.
+func (o *opened) line(ctx context.Context, arguments ...string) (string, error) {
+	out, err := o.execute(ctx, arguments...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// named returns the hash of what has a name. The error only says that there is no such thing.
+func (o *opened) named(ctx context.Context, name string) (string, error) {
+	return o.line(ctx, "rev-parse", "--verify", "--quiet", name)
+}
+
+// noTree returns the hash of the tree that has nothing.
+func (o *opened) noTree(ctx context.Context) (string, error) {
+	return o.line(ctx, "hash-object", "-t", "tree", "--stdin")
+}
+
+// logOf runs git log, which prints what is parsed here.
+func (o *opened) logOf(ctx context.Context, arguments ...string) ([]byte, error) {
+	plain := []string{"log", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap"}
+	return o.execute(ctx, append(plain, arguments...)...)
+}
+
 func (o *opened) with(env ...string) *opened {
 	other := *o
 	other.env = slices.Concat(o.env, env) // the last of a name counts

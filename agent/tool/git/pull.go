@@ -1,11 +1,11 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
 )
@@ -36,9 +36,7 @@ func planPull(ctx context.Context, o *opened, call tool.Call, in pullArguments) 
 		return p, errors.New("no branch is checked out, so nothing can move forward; check one out first")
 	}
 
-	if in.Branch == "" {
-		in.Branch = current
-	}
+	in.Branch = cmp.Or(in.Branch, current)
 	if err := o.checkBranch(ctx, "branch", in.Branch); err != nil {
 		return p, err
 	}
@@ -120,12 +118,9 @@ func (c *connection) pulled(ctx context.Context, head, commit, current, branch s
 		return "", err
 	}
 
-	changes, err := c.changes(ctx, []string{head, commit}, []string{"--"})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("Pull %s of %s (%s), and move %s forward from %.12s to %.12s:\n\n%s%s\n%s",
-		branch, c.name, c.remote.URL, current, head, commit, e.list(), changes.notShown(), changes.patch), nil
+	text, err := c.approvable(ctx, e.list(), []string{head, commit})
+	return fmt.Sprintf("Pull %s of %s (%s), and move %s forward from %.12s to %.12s:\n\n%s",
+		branch, c.name, c.remote.URL, current, head, commit, text), err
 }
 
 // pull fetches for good, and moves the branch forward.
@@ -153,15 +148,14 @@ func (o *opened) pull(
 		"merge", "--quiet", "--ff-only", "--no-verify-signatures", "--no-autostash", "--no-stat", "--no-overwrite-ignore",
 		commit,
 	}
-	if _, err := moved.execute(ctx, "", arguments...); err != nil {
+	if _, err := moved.execute(ctx, arguments...); err != nil {
 		return tool.Result{}, err
 	}
 	return pullResult(current, commit), nil
 }
 
 func pullResult(branch, commit string) tool.Result {
-	text := fmt.Sprintf("Pulled: %s is at %.12s.", branch, commit)
-	return tool.Result{Text: text, Summary: strings.TrimSuffix(text, ".")}
+	return said("Pulled: %s is at %.12s", branch, commit)
 }
 
 // pullDone finds a pull by the log of what was checked out.

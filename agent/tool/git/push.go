@@ -107,7 +107,6 @@ func (c *connection) checkPush(ctx context.Context, branch, commit, old string) 
 	return nil
 }
 
-// maxSent bounds the commits that a push may send.
 const maxSent = 5000
 
 // toSend returns what would be sent, for people. It fails if files of the server itself are in it.
@@ -117,12 +116,8 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 		commits = append(commits, old)
 	}
 
-	plainLog := []string{
-		"log", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "-n",
-		strconv.Itoa(maxSent),
-	}
-	names, err := c.execute(ctx, "", append(append(plainLog, "--format=", "--name-only", "--no-renames", "-m", "-z"),
-		commits...)...)
+	commits = append([]string{"-n", strconv.Itoa(maxSent)}, commits...)
+	names, err := c.logOf(ctx, append([]string{"--format=", "--name-only", "--no-renames", "-m", "-z"}, commits...)...)
 	if errors.Is(err, errTooLong) {
 		return "", errors.New("the push has too many changes; that is left to people")
 	} else if err != nil {
@@ -134,7 +129,7 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 			return "", fmt.Errorf("%w: it is in a commit that would be sent", err)
 		}
 	}
-	subjects, err := c.execute(ctx, "", append(append(plainLog, "--no-patch", "--format=%h %an: %s"), commits...)...)
+	subjects, err := c.logOf(ctx, append([]string{"--no-patch", "--format=%h %an: %s"}, commits...)...)
 	if err != nil {
 		return "", err
 	}
@@ -146,19 +141,15 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 		return "", err
 	}
 
-	changes, err := c.changes(ctx, []string{base, commit}, []string{"--"})
-	if err != nil {
-		return "", err
-	}
-	list := tool.Cut(string(subjects), 8<<10)
-	return fmt.Sprintf("Push the branch %s, %s, to %.12s on %s (%s):\n\n%s\n%s\n%s",
-		branch, from, commit, c.name, c.remote.URL, list, changes.notShown(), changes.patch), nil
+	text, err := c.approvable(ctx, tool.Cut(string(subjects), 8<<10)+"\n", []string{base, commit})
+	return fmt.Sprintf("Push the branch %s, %s, to %.12s on %s (%s):\n\n%s",
+		branch, from, commit, c.name, c.remote.URL, text), err
 }
 
 // baseOf returns what a branch that is new on the remote is compared with: the newest of its commits that were on the
 // remote when it was fetched last, else the tree that has nothing.
 func (c *connection) baseOf(ctx context.Context, commit string) (string, error) {
-	out, err := c.execute(ctx, "", "rev-list", "--boundary", "--max-count="+strconv.Itoa(maxSent), commit, "--not",
+	out, err := c.execute(ctx, "rev-list", "--boundary", "--max-count="+strconv.Itoa(maxSent), commit, "--not",
 		"--remotes="+c.name)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return "", err
@@ -169,8 +160,7 @@ func (c *connection) baseOf(ctx context.Context, commit string) (string, error) 
 		}
 	}
 
-	out, err = c.execute(ctx, "", "hash-object", "-t", "tree", "--stdin")
-	return strings.TrimSpace(string(out)), err
+	return c.noTree(ctx)
 }
 
 // push sends a commit. Without force git refuses to replace what is there.
@@ -183,11 +173,9 @@ func (c *connection) push(ctx context.Context, branch, commit string) (tool.Resu
 }
 
 func (c *connection) pushResult(branch, commit string) tool.Result {
-	text := fmt.Sprintf("Pushed the branch %s to %s. It is at %.12s there.", branch, c.name, commit)
-	return tool.Result{Text: text, Summary: strings.TrimSuffix(text, ".")}
+	return said("Pushed the branch %s to %s. It is at %.12s there", branch, c.name, commit)
 }
 
-// pushDone sees whether the remote has the commit.
 func pushDone(ctx context.Context, o *opened, _ tool.Call, in pushArguments) (tool.Result, bool, error) {
 	branch, commit, err := o.localBranch(ctx, in.Branch)
 	if err != nil {

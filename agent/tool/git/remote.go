@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -113,7 +114,6 @@ func CheckRemoteName(name string) error {
 	return nil
 }
 
-// checkRemotes returns what is wrong with remotes, by their names.
 func checkRemotes(remotes map[string]Remote) error {
 	var errs []error
 	for name, m := range remotes {
@@ -150,10 +150,7 @@ func (m Remote) header() string {
 		return m.Header
 	}
 
-	name := m.Username
-	if name == "" {
-		name = "x-access-token"
-	}
+	name := cmp.Or(m.Username, "x-access-token")
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+m.Token))
 }
 

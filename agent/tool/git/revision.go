@@ -51,34 +51,28 @@ func (o *opened) commitOf(ctx context.Context, field, name string) (string, erro
 		return "", fmt.Errorf("%s: %q is not one commit, branch or tag", field, name)
 	}
 
-	out, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", name+"^{commit}")
-	switch {
-	case ctx.Err() != nil:
-		return "", err
-	case err != nil:
-		return "", fmt.Errorf("%s: there is no commit %q; git.log and git.branches list what there is", field, name)
+	commit, err := o.named(ctx, name+"^{commit}")
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s: there is no commit %q; git.log and git.branches list what there is", field, name)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return commit, err
 }
 
 // head returns the hash of the commit that is checked out, and the branch; it is empty if none is checked out.
 func (o *opened) head(ctx context.Context) (commit, branch string, err error) {
-	out, err := o.execute(ctx, "", "symbolic-ref", "--quiet", "HEAD")
+	reference, err := o.line(ctx, "symbolic-ref", "--quiet", "HEAD")
 	if ctx.Err() != nil {
 		return "", "", err
 	}
 	if err == nil {
-		branch = strings.TrimPrefix(strings.TrimSpace(string(out)), heads)
+		branch = strings.TrimPrefix(reference, heads)
 	}
 
-	out, err = o.execute(ctx, "", "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-	switch {
-	case ctx.Err() != nil:
-		return "", "", err
-	case err != nil:
-		return "", branch, errors.New("the repository has no commit yet; commit something first")
+	commit, err = o.named(ctx, "HEAD^{commit}")
+	if err != nil && ctx.Err() == nil {
+		err = errors.New("the repository has no commit yet; commit something first")
 	}
-	return strings.TrimSpace(string(out)), branch, nil
+	return commit, branch, err
 }
 
 // heads is where the branches are.
@@ -97,7 +91,7 @@ func (o *opened) checkBranch(ctx context.Context, field, name string) error {
 		!utf8.ValidString(name) {
 		return bad
 	}
-	if _, err := o.execute(ctx, "", "check-ref-format", heads+name); err != nil {
+	if _, err := o.execute(ctx, "check-ref-format", heads+name); err != nil {
 		return errors.Join(ctx.Err(), bad)
 	}
 	return nil
@@ -105,16 +99,15 @@ func (o *opened) checkBranch(ctx context.Context, field, name string) error {
 
 // branchAt returns the commit of a branch; empty: there is no such branch.
 func (o *opened) branchAt(ctx context.Context, name string) (string, error) {
-	out, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", heads+name+"^{commit}")
+	commit, err := o.named(ctx, heads+name+"^{commit}")
 	if ctx.Err() != nil {
 		return "", err
 	}
-	return strings.TrimSpace(string(out)), nil
+	return commit, nil
 }
 
-// isAncestor reports whether a commit is in the history of another.
 func (o *opened) isAncestor(ctx context.Context, old, of string) (bool, error) {
-	_, err := o.execute(ctx, "", "merge-base", "--is-ancestor", old, of)
+	_, err := o.execute(ctx, "merge-base", "--is-ancestor", old, of)
 	if ctx.Err() != nil {
 		return false, err
 	}
@@ -123,9 +116,7 @@ func (o *opened) isAncestor(ctx context.Context, old, of string) (bool, error) {
 
 // subjectOf returns a commit as people name it: the beginning of its hash, and its first line.
 func (o *opened) subjectOf(ctx context.Context, commit string) (string, error) {
-	out, err := o.execute(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
-		"--no-mailmap", "--no-patch",
-		"--format=%s", commit, "--")
+	out, err := o.logOf(ctx, "-1", "--no-patch", "--format=%s", commit, "--")
 	return fmt.Sprintf("%.12s (%s)", commit, shown(strings.TrimSpace(string(out)))), err
 }
 

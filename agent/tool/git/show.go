@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,39 +19,30 @@ type showArguments struct {
 	LineEnd   int    `json:"line_end,omitempty" jsonschema:"of the text of a file: up to this line"`
 }
 
-func (r *repository) show(ctx context.Context, in showArguments) (result tool.Result, err error) {
-	if in.Revision == "" {
-		in.Revision = "HEAD"
-	}
+func (o *opened) show(ctx context.Context, in showArguments) (result tool.Result, err error) {
+	in.Revision = cmp.Or(in.Revision, "HEAD")
 	if in.Path != "" {
 		if err := checkPath("path", in.Path); err != nil {
 			return result, err
 		}
-		if err := r.allowed.Secret(in.Path); err != nil {
+		if err := o.allowed.Secret(in.Path); err != nil {
 			return result, err
 		}
 	}
 
-	err = r.within(ctx, func(o *opened) error {
-		commit, err := o.commitOf(ctx, "revision", in.Revision)
-		if err != nil {
-			return err
-		}
-
-		if in.Path != "" {
-			result, err = o.fileAt(ctx, commit, in)
-		} else {
-			result, err = o.commitAt(ctx, commit)
-		}
-		return err
-	})
-	return result, err
+	commit, err := o.commitOf(ctx, "revision", in.Revision)
+	switch {
+	case err != nil:
+		return result, err
+	case in.Path != "":
+		return o.fileAt(ctx, commit, in)
+	}
+	return o.commitAt(ctx, commit)
 }
 
 // commitAt returns a commit, and what it changed since its first parent.
 func (o *opened) commitAt(ctx context.Context, commit string) (tool.Result, error) {
-	out, err := o.execute(ctx, "", "log", "-1", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
-		"--no-mailmap", "--no-patch",
+	out, err := o.logOf(ctx, "-1", "-z", "--no-patch",
 		"--format=commit %H%nparents %P%nauthor %an <%ae> %aI%ncommitter %cn <%ce> %cI%n%n%B", commit, "--")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
@@ -60,7 +52,7 @@ func (o *opened) commitAt(ctx context.Context, commit string) (tool.Result, erro
 	if err != nil {
 		return tool.Result{}, err
 	}
-	c, err := o.changes(ctx, []string{parent, commit}, []string{"--"})
+	c, err := o.changes(ctx, []string{parent, commit})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -79,12 +71,10 @@ const maxMessage = 16 << 10
 
 // parentOf returns the first parent of a commit; of the first commit, the tree that has nothing.
 func (o *opened) parentOf(ctx context.Context, commit string) (string, error) {
-	out, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", commit+"^1")
-	if err == nil {
-		return strings.TrimSpace(string(out)), nil
+	if parent, err := o.named(ctx, commit+"^1"); err == nil {
+		return parent, nil
 	}
-	out, err = o.execute(ctx, "", "hash-object", "-t", "tree", "--stdin")
-	return strings.TrimSpace(string(out)), err
+	return o.noTree(ctx)
 }
 
 // fileAt returns the text of a file, or what is in a folder, as a commit has it.
@@ -94,7 +84,7 @@ func (o *opened) fileAt(ctx context.Context, commit string, in showArguments) (t
 		return o.folderAt(ctx, commit, "")
 	}
 
-	out, err := o.execute(ctx, "", "ls-tree", "-z", "--full-tree", commit, "--", path)
+	out, err := o.execute(ctx, "ls-tree", "-z", "--full-tree", commit, "--", path)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -112,7 +102,7 @@ func (o *opened) fileAt(ctx context.Context, commit string, in showArguments) (t
 		return tool.Result{Text: fmt.Sprintf("%s is a submodule at commit %s.", shown(path), fields[2])}, nil
 	}
 
-	text, err := o.execute(ctx, "", "cat-file", "blob", fields[2])
+	text, err := o.execute(ctx, "cat-file", "blob", fields[2])
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
@@ -122,7 +112,6 @@ func (o *opened) fileAt(ctx context.Context, commit string, in showArguments) (t
 	return fileResult(commit, path, string(text), err != nil, in)
 }
 
-// fileResult returns the lines that are wanted of a file.
 func fileResult(commit, path, text string, more bool, in showArguments) (tool.Result, error) {
 	first, last := max(in.LineStart, 1), in.LineEnd
 	lines := strings.SplitAfter(text, "\n")
@@ -154,7 +143,7 @@ func (o *opened) folderAt(ctx context.Context, commit, folder string) (tool.Resu
 		arguments = append(arguments, folder)
 	}
 
-	out, err := o.execute(ctx, "", arguments...)
+	out, err := o.execute(ctx, arguments...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}

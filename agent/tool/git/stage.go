@@ -20,7 +20,7 @@ func (o *opened) add(ctx context.Context, below []string) error {
 
 	changed := append([]string{"ls-files", "--others", "--modified", "--deleted", "--exclude-standard", "-z", "--"},
 		below...)
-	out, err := o.execute(ctx, "", changed...)
+	out, err := o.execute(ctx, changed...)
 	if errors.Is(err, errTooLong) {
 		return errors.New("files: too many changed; name fewer, or folders with fewer")
 	} else if err != nil {
@@ -52,10 +52,15 @@ func (o *opened) add(ctx context.Context, below []string) error {
 		return err
 	}
 
-	if _, err := o.execute(ctx, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+	return o.updateIndex(ctx, gone.String(), here.String(), "--add", "--replace", "-z", "--stdin")
+}
+
+// updateIndex takes paths out of what is staged, and then puts in what git update-index reads by its options.
+func (o *opened) updateIndex(ctx context.Context, gone, in string, options ...string) error {
+	if _, err := o.feed(ctx, gone, "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 		return err
 	}
-	_, err = o.execute(ctx, here.String(), "update-index", "--add", "--replace", "-z", "--stdin")
+	_, err := o.feed(ctx, in, append([]string{"update-index"}, options...)...)
 	return err
 }
 
@@ -122,11 +127,7 @@ func (o *opened) unstage(ctx context.Context, keep map[string]bool) error {
 		}
 	}
 
-	if _, err := o.execute(ctx, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
-		return err
-	}
-	_, err = o.execute(ctx, back.String(), "update-index", "--replace", "-z", "--index-info")
-	return err
+	return o.updateIndex(ctx, gone.String(), back.String(), "--replace", "-z", "--index-info")
 }
 
 func conflict(path string) error {
@@ -139,7 +140,7 @@ func (o *opened) staged(ctx context.Context, below []string) ([]string, error) {
 	arguments := []string{
 		"diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z", "--",
 	}
-	out, err := o.execute(ctx, "", append(arguments, below...)...)
+	out, err := o.execute(ctx, append(arguments, below...)...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,9 +14,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-type stashesArguments struct{}
-
-// stashed is what was put aside.
 type stashed struct{ commit, message string }
 
 // maxStashes bounds the stashes that there are for the tools: the newest ones.
@@ -23,13 +21,12 @@ const maxStashes = 200
 
 // stashes returns what was put aside, the newest first.
 func (o *opened) stashes(ctx context.Context) (all []stashed, err error) {
-	if _, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", "refs/stash"); err != nil {
+	if _, err := o.named(ctx, "refs/stash"); err != nil {
 		return nil, ctx.Err() // there are none
 	}
 
-	out, err := o.execute(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
-		"--no-mailmap", "--no-patch",
-		"-n", strconv.Itoa(maxStashes), "--format=%H %gs", "refs/stash", "--")
+	out, err := o.logOf(ctx, "-g", "-z", "--no-patch", "-n", strconv.Itoa(maxStashes), "--format=%H %gs", "refs/stash",
+		"--")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return nil, err
 	}
@@ -42,24 +39,20 @@ func (o *opened) stashes(ctx context.Context) (all []stashed, err error) {
 	return all, nil
 }
 
-func (r *repository) listStashes(ctx context.Context, _ stashesArguments) (result tool.Result, err error) {
-	err = r.within(ctx, func(o *opened) error {
-		all, err := o.stashes(ctx)
-		if err != nil {
-			return err
-		}
+func (o *opened) listStashes(ctx context.Context, _ struct{}) (tool.Result, error) {
+	all, err := o.stashes(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
 
-		var text strings.Builder
-		for _, each := range all {
-			fmt.Fprintf(&text, "%.12s %s\n", each.commit, shown(each.message))
-		}
-		if len(all) == 0 {
-			text.WriteString("Nothing is stashed.")
-		}
-		result = tool.Result{Text: text.String(), Summary: fmt.Sprintf("Stashes: %d", len(all))}
-		return nil
-	})
-	return result, err
+	var text strings.Builder
+	for _, each := range all {
+		fmt.Fprintf(&text, "%.12s %s\n", each.commit, shown(each.message))
+	}
+	if len(all) == 0 {
+		text.WriteString("Nothing is stashed.")
+	}
+	return tool.Result{Text: text.String(), Summary: fmt.Sprintf("Stashes: %d", len(all))}, nil
 }
 
 type stashArguments struct {
@@ -110,7 +103,6 @@ func planStash(ctx context.Context, o *opened, call tool.Call, in stashArguments
 	return o.planPop(ctx, in)
 }
 
-// planPush puts changes aside.
 func (o *opened) planPush(ctx context.Context, call tool.Call, in stashArguments) (p plan, err error) {
 	if _, _, err := o.head(ctx); err != nil {
 		return p, err
@@ -132,7 +124,7 @@ func (o *opened) planPush(ctx context.Context, call tool.Call, in stashArguments
 		}
 	}
 
-	changes, err := o.changes(ctx, []string{"HEAD"}, []string{"--"})
+	text, err := o.approvable(ctx, e.list(), []string{"HEAD"})
 	if err != nil {
 		return p, err
 	}
@@ -141,8 +133,7 @@ func (o *opened) planPush(ctx context.Context, call tool.Call, in stashArguments
 		return p, err
 	}
 
-	text := fmt.Sprintf("Put aside, and take out of the files:\n\n%s%s\n%s", e.list(), changes.notShown(), changes.patch)
-	p.preview = tool.NewPreview(tool.PreviewDiff, text, in.Message, digest)
+	p.preview = tool.NewPreview(tool.PreviewDiff, "Put aside, and take out of the files:\n\n"+text, in.Message, digest)
 	p.do = func(ctx context.Context) (tool.Result, error) { return o.pushStash(ctx, call, in) }
 	return p, nil
 }
@@ -160,11 +151,8 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 		return tool.Result{}, err
 	}
 
-	message := in.Message
-	if message == "" {
-		message = "by git.stash"
-	}
-	if _, err := o.execute(ctx, "", "stash", "push", "--quiet", "--no-include-untracked",
+	message := cmp.Or(in.Message, "by git.stash")
+	if _, err := o.execute(ctx, "stash", "push", "--quiet", "--no-include-untracked",
 		"--message="+message+callNote(call)); err != nil {
 		return tool.Result{}, err
 	}
@@ -174,15 +162,9 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 	if err != nil || len(all) == 0 {
 		return tool.Result{}, unknownOutcome("read the new stash", errors.Join(err, errors.New("it is not there")))
 	}
-	return stashResult("Stashed as", all[0].commit), nil
+	return said("Stashed as %.12s", all[0].commit), nil
 }
 
-func stashResult(what, commit string) tool.Result {
-	text := fmt.Sprintf("%s %.12s.", what, commit)
-	return tool.Result{Text: text, Summary: strings.TrimSuffix(text, ".")}
-}
-
-// find returns a stash and its number.
 func (o *opened) find(ctx context.Context, name string) (found stashed, number int, err error) {
 	all, err := o.stashes(ctx)
 	if err != nil {
@@ -207,7 +189,7 @@ func (o *opened) planPop(ctx context.Context, in stashArguments) (p plan, err er
 		return p, err
 	}
 
-	changes, err := o.changes(ctx, []string{s.commit + "^1", s.commit}, []string{"--"})
+	text, err := o.approvable(ctx, e, []string{s.commit + "^1", s.commit})
 	if err != nil {
 		return p, err
 	}
@@ -217,12 +199,11 @@ func (o *opened) planPop(ctx context.Context, in stashArguments) (p plan, err er
 		what = "Delete, so that nobody finds it any more, the stash"
 	}
 
-	text := fmt.Sprintf("%s %.12s (%s):\n\n%s%s\n%s", what, s.commit, shown(s.message), e, changes.notShown(),
-		changes.patch)
+	text = fmt.Sprintf("%s %.12s (%s):\n\n%s", what, s.commit, shown(s.message), text)
 	p.preview = tool.NewPreview(tool.PreviewDiff, text, s.commit)
 	p.do = func(ctx context.Context) (tool.Result, error) {
 		name := fmt.Sprintf("stash@{%d}", number)
-		if _, err := o.execute(ctx, "", "stash", in.Action, "--quiet", name); err != nil {
+		if _, err := o.execute(ctx, "stash", in.Action, "--quiet", name); err != nil {
 			return tool.Result{}, err
 		}
 		return popped(in, s.commit), nil
@@ -232,9 +213,9 @@ func (o *opened) planPop(ctx context.Context, in stashArguments) (p plan, err er
 
 func popped(in stashArguments, commit string) tool.Result {
 	if in.Action == dropStash {
-		return stashResult("Deleted the stash", commit)
+		return said("Deleted the stash %.12s", commit)
 	}
-	return stashResult("Brought back the stash", commit)
+	return said("Brought back the stash %.12s", commit)
 }
 
 // inStash lists the files in a stash. It fails if files of the server itself are among them.
@@ -246,16 +227,16 @@ func (o *opened) inStash(ctx context.Context, s stashed) (string, error) {
 	if err := o.checkHidden(e); err != nil {
 		return "", err
 	}
-	if _, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", s.commit+"^3"); err != nil {
+	if _, err := o.named(ctx, s.commit+"^3"); err != nil {
 		return e.list(), ctx.Err()
 	}
 
 	// People stash files that are not tracked as well.
-	none, err := o.execute(ctx, "", "hash-object", "-t", "tree", "--stdin")
+	none, err := o.noTree(ctx)
 	if err != nil {
 		return "", err
 	}
-	untracked, err := o.entries(ctx, strings.TrimSpace(string(none)), s.commit+"^3")
+	untracked, err := o.entries(ctx, none, s.commit+"^3")
 	if err != nil {
 		return "", err
 	}
@@ -274,7 +255,7 @@ func stashDone(ctx context.Context, o *opened, call tool.Call, in stashArguments
 	}
 	for _, each := range all {
 		if in.Action == pushStash && callNote(call) != "" && strings.HasSuffix(each.message, callNote(call)) {
-			return stashResult("Stashed as", each.commit), true, nil
+			return said("Stashed as %.12s", each.commit), true, nil
 		}
 		if in.Action != pushStash && strings.HasPrefix(each.commit, in.Stash) {
 			return tool.Result{}, false, nil

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,9 +12,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-type statusArguments struct{}
-
-// status is what git.status returns as JSON.
 type status struct {
 	Branch   string `json:"branch,omitempty"` // empty if none is checked out
 	Upstream string `json:"upstream,omitempty"`
@@ -22,7 +20,6 @@ type status struct {
 	Files    []file `json:"files"`
 }
 
-// file is one that changed.
 type file struct {
 	Path string `json:"path"`
 	From string `json:"from,omitempty"` // of a file that was renamed or copied
@@ -30,14 +27,8 @@ type file struct {
 	Change string `json:"change"`
 }
 
-func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result, error) {
-	o, err := r.open(ctx)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	defer o.close()
-
-	out, err := o.execute(ctx, "", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
+func (o *opened) status(ctx context.Context, _ struct{}) (tool.Result, error) {
+	out, err := o.execute(ctx, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
 		"--ignore-submodules=dirty")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
@@ -45,10 +36,7 @@ func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result
 
 	s := parseStatus(string(out))
 	var text strings.Builder
-	branch := s.Branch
-	if branch == "" {
-		branch = "(none: a commit is checked out)"
-	}
+	branch := cmp.Or(s.Branch, "(none: a commit is checked out)")
 	fmt.Fprintf(&text, "Branch: %s\n", branch)
 	if s.Upstream != "" {
 		fmt.Fprintf(&text, "Upstream: %s (%d ahead, %d behind)\n", s.Upstream, s.Ahead, s.Behind)

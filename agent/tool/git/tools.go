@@ -67,21 +67,19 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 	return tools, nil
 }
 
-// reading returns the tools that change nothing.
 func (r *repository) reading() []tool.Tool {
-	read := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: timeout})
 	return []tool.Tool{
-		tool.Func("git.status", "Says which branch is checked out and which files changed since the last commit.", r.status,
-			read),
-		tool.Func("git.diff", "Shows what changed in files, as a patch: since the last commit, or between commits, "+
-			"branches and tags.", r.diff, read),
-		tool.Func("git.log", "Lists commits, newest first.", r.log, read),
-		tool.Func("git.show", "Shows a commit and what it changed, or a file or a folder as it was at a commit.", r.show,
-			read),
-		tool.Func("git.blame", "Says which commit each line of a file comes from, who wrote it and when.", r.blame, read),
-		tool.Func("git.branches", "Lists the branches, also those of remotes as they were when they were fetched last.",
-			r.branches, read),
-		tool.Func("git.stashes", "Lists what was put aside by git.stash. git.show shows one by its hash.", r.listStashes,
-			read),
+		reader(r, "git.status", "Says which branch is checked out and which files changed since the last commit.",
+			(*opened).status),
+		reader(r, "git.diff", "Shows what changed in files, as a patch: since the last commit, or between commits, "+
+			"branches and tags.", (*opened).diff),
+		reader(r, "git.log", "Lists commits, newest first.", (*opened).log),
+		reader(r, "git.show", "Shows a commit and what it changed, or a file or a folder as it was at a commit.",
+			(*opened).show),
+		reader(r, "git.blame", "Says which commit each line of a file comes from, who wrote it and when.", (*opened).blame),
+		reader(r, "git.branches", "Lists the branches, also those of remotes as they were when they were fetched last.",
+			(*opened).branches),
+		reader(r, "git.stashes", "Lists what was put aside by git.stash. git.show shows one by its hash.",
+			(*opened).listStashes),
 	}
 }

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -21,7 +22,6 @@ type writer[In any] struct {
 	byID bool
 }
 
-// plan is what a call would do, and how.
 type plan struct {
 	preview tool.Preview
 	do      func(ctx context.Context) (tool.Result, error)
@@ -81,6 +81,25 @@ func (w writer[In]) call(ctx context.Context, r *repository, call tool.Call, in 
 		return err
 	})
 	return result, err
+}
+
+// reader returns a tool that changes nothing.
+func reader[In any](
+	r *repository, name, description string, read func(o *opened, ctx context.Context, in In) (tool.Result, error),
+) tool.Tool {
+	return tool.Func(name, description, func(ctx context.Context, in In) (result tool.Result, err error) {
+		err = r.within(ctx, func(o *opened) error {
+			result, err = read(o, ctx, in)
+			return err
+		})
+		return result, err
+	}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: timeout}))
+}
+
+// said returns the result of a call that a sentence says.
+func said(format string, args ...any) tool.Result {
+	text := fmt.Sprintf(format, args...)
+	return tool.Result{Text: text + ".", Summary: text}
 }
 
 // within opens the repository for the time of a function.

@@ -13,7 +13,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// answer is what a server answered.
 type answer struct {
 	status int
 	header http.Header
@@ -39,7 +38,6 @@ var shownHeaders = []string{
 
 const maxShown = 1 << 10 // bytes of a header
 
-// answerData is the answer as JSON.
 type answerData struct {
 	URL       string            `json:"url"`
 	Status    int               `json:"status"`
@@ -48,7 +46,6 @@ type answerData struct {
 	Truncated bool              `json:"truncated,omitempty"`
 }
 
-// result returns what a model reads.
 func (a *answer) result(p *prepared, hide *strings.Replacer) tool.Result {
 	data := answerData{
 		URL: p.url.String(), Status: a.status, Headers: map[string]string{}, Truncated: a.more || a.broken != nil,

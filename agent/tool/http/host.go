@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -34,7 +35,6 @@ type host struct {
 
 var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
 
-// readHost reads an entry.
 func readHost(entry string) (h host, err error) {
 	rest := strings.ToLower(entry)
 	if scheme, after, ok := strings.Cut(rest, "://"); ok {
@@ -84,10 +84,7 @@ func (h host) matches(u *url.URL) bool {
 	}
 
 	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	port := u.Port()
-	if port == "" {
-		port = standard
-	}
+	port := cmp.Or(u.Port(), standard)
 	if h.port == "" {
 		return port == standard && h.covers(u.Hostname())
 	}
@@ -135,7 +132,6 @@ func (r *rules) allow(u *url.URL) (map[string]string, error) {
 	return nil, fmt.Errorf("url: requests to %s://%s are not allowed; allowed are: %s", u.Scheme, u.Host, r.names())
 }
 
-// headersOf returns the headers of the host of a URL.
 func (r *rules) headersOf(u *url.URL) map[string]string {
 	for _, h := range r.headers {
 		if h.host.matches(u) {

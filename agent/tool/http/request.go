@@ -9,14 +9,12 @@ import (
 	"strings"
 )
 
-// requestArguments are those of http.request.
 type requestArguments struct {
 	Method  string            `json:"method,omitempty" jsonschema:"GET by default"`
 	URL     string            `json:"url" jsonschema:"with https:// or http://"`
 	Headers map[string]string `json:"headers,omitempty" jsonschema:"more headers, such as Accept"`
 }
 
-// arguments are those of http.send.
 type arguments struct {
 	Method  string            `json:"method" jsonschema:"such as POST"`
 	URL     string            `json:"url" jsonschema:"with https:// or http://"`
@@ -31,7 +29,6 @@ const (
 	maxRedirects = 5
 )
 
-// prepared is a request that may be sent.
 type prepared struct {
 	method  string
 	url     *url.URL
@@ -76,7 +73,6 @@ func (r *rules) prepare(in arguments, methods []string, id string) (*prepared, e
 	return p, nil
 }
 
-// addHeaders adds the headers of a model.
 func (p *prepared) addHeaders(headers map[string]string) error {
 	if len(headers) > maxHeaders {
 		return fmt.Errorf("headers: there are more than %d", maxHeaders)
@@ -103,12 +99,8 @@ func (p *prepared) addHeaders(headers map[string]string) error {
 
 // configured reports whether the program has a header for the host.
 func (p *prepared) configured(key string) bool {
-	for own := range p.secret {
-		if http.CanonicalHeaderKey(own) == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(p.secret)),
+		func(own string) bool { return http.CanonicalHeaderKey(own) == key })
 }
 
 // String shows the request as it is sent, without the values of secrets.
@@ -131,7 +123,6 @@ func (p *prepared) String() string {
 	return text.String()
 }
 
-// set sets the headers of a request.
 func (p *prepared) set(h http.Header) {
 	h.Set("User-Agent", "actlog")
 	for name, value := range p.headers {
@@ -148,8 +139,5 @@ func (p *prepared) set(h http.Header) {
 // quoted returns a short text of a model for a message.
 func quoted(text string) string {
 	const most = 60
-	if len(text) > most {
-		text = text[:most]
-	}
-	return fmt.Sprintf("%q", text)
+	return fmt.Sprintf("%q", text[:min(len(text), most)])
 }

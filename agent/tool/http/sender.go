@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// sender sends requests by the rules.
 type sender struct {
 	rules    *rules
 	client   *http.Client

@@ -67,12 +67,10 @@ func (c *sender) request(ctx context.Context, _ tool.Call, in requestArguments) 
 	}
 }
 
-// touches returns what a request would change.
 func (c *sender) touches(_ context.Context, in arguments) ([]string, error) {
 	return []string{in.Method + " " + in.URL}, nil
 }
 
-// preview shows a request as it would be sent.
 func (c *sender) preview(_ context.Context, call tool.Call, in arguments) (tool.Preview, error) {
 	p, err := c.rules.prepare(in, writing, call.ID)
 	if err != nil {
@@ -81,7 +79,6 @@ func (c *sender) preview(_ context.Context, call tool.Call, in arguments) (tool.
 	return tool.NewPreview(tool.PreviewRequest, p.String()), nil
 }
 
-// send sends a request that writes.
 func (c *sender) send(ctx context.Context, call tool.Call, in arguments) (tool.Result, error) {
 	p, err := c.rules.prepare(in, writing, call.ID)
 	if err != nil {

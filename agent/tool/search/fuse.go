@@ -9,7 +9,6 @@ import (
 // so that a part which both rankings have is before one that only one of them has.
 const closeness = 60
 
-// match is a part that matches, and what found it.
 type match struct {
 	chunk
 	score         float64
@@ -54,7 +53,6 @@ func rank(all []chunk, words, near []float64, r request) (matches []match, fused
 	return matches, fused
 }
 
-// near reports whether a score by vectors counts.
 func (r request) near(score float64) bool { return score >= r.minScore }
 
 // rankings are places, from 1, and the scores that come of them.

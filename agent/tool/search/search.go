@@ -49,11 +49,8 @@ type Folder struct {
 // Open returns the folder at a path of this machine. It is an error if a number of the options is out of its bounds, or
 // if there is no such folder.
 func Open(dir string, o Options) (*Folder, error) {
-	f := &Folder{vectors: o.Vectors, minScore: DefaultMinScore, patience: cmp.Or(o.Patience, DefaultPatience)}
-	if o.MinScore != nil {
-		f.minScore = *o.MinScore
-	}
-
+	least := cmp.Or(o.MinScore, new(DefaultMinScore))
+	f := &Folder{vectors: o.Vectors, minScore: *least, patience: cmp.Or(o.Patience, DefaultPatience)}
 	switch {
 	case !(f.minScore >= 0 && f.minScore <= 1): // also no number
 		return nil, fmt.Errorf("the least score must be from 0 to 1, not %v", f.minScore)
@@ -88,7 +85,6 @@ type found struct {
 	wordsOnlyReason string          // why only words count although there is an embedder
 }
 
-// wish is what is searched for.
 type wish struct {
 	query  string
 	wanted func(at string) bool // which files
@@ -96,7 +92,6 @@ type wish struct {
 	most   int                  // parts
 }
 
-// find returns what matches a wish best.
 func (f *Folder) find(ctx context.Context, w wish) (found, error) {
 	r, all, err := f.read(ctx, w.wanted)
 	if err != nil || len(all) == 0 {
@@ -122,7 +117,6 @@ func (f *Folder) find(ctx context.Context, w wish) (found, error) {
 	return r, nil
 }
 
-// read returns the parts of the files that are wanted.
 func (f *Folder) read(ctx context.Context, wanted func(at string) bool) (r found, all []chunk, err error) {
 	size, more := 0, false
 	r.skipped, err = f.at.WalkTextFiles(ctx, "", "", func(at string, content []byte) error {

@@ -19,7 +19,6 @@ const timeout = 5 * time.Minute
 // maxQuery bounds what is searched for, in bytes.
 const maxQuery = 8 << 10
 
-// maxResults bounds the results of a call.
 const maxResults = 10
 
 // maxSnippet bounds the snippet of a source, in characters.
@@ -59,7 +58,6 @@ func (f *Folder) similar(ctx context.Context, in similarArguments) (tool.Result,
 	return f.search(ctx, "code", record.SourceFile, wish{query: in.Code, wanted: code, parts: true, most: in.MaxResults})
 }
 
-// hit is a match in the data of a result.
 type hit struct {
 	Path      string  `json:"path"`
 	LineStart int     `json:"lineStart"`
@@ -87,7 +85,6 @@ func (f *Folder) search(ctx context.Context, field string, of record.SourceType,
 	return f.result(r, of)
 }
 
-// output is the data of a result.
 type output struct {
 	Matches []hit  `json:"matches"`
 	Files   int    `json:"files"`
@@ -95,7 +92,6 @@ type output struct {
 	Why     string `json:"onlyWordsBecause,omitempty"`
 }
 
-// result returns what was found as the result of a call.
 func (f *Folder) result(r found, of record.SourceType) (tool.Result, error) {
 	about := output{Matches: []hit{}, Files: r.searched, By: f.by(true, r.fused), Why: r.wordsOnlyReason}
 	result := tool.Result{
@@ -124,7 +120,6 @@ func (f *Folder) result(r found, of record.SourceType) (tool.Result, error) {
 	return result, err
 }
 
-// by says what parts were found by.
 func (f *Folder) by(words, vector bool) string {
 	switch {
 	case !vector:

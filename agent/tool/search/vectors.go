@@ -100,7 +100,6 @@ func (v *Vectors) of(ctx context.Context, chunks []chunk) ([][]float32, *tool.Em
 	return found, used, err
 }
 
-// drop forgets the vectors of chunks.
 func (v *Vectors) drop(chunks []chunk) {
 	for _, c := range chunks {
 		delete(v.kept, c.hash)

@@ -42,7 +42,6 @@ type tally struct {
 	length float64
 }
 
-// tallyAll counts the terms of parts and of their paths.
 func tallyAll(all []chunk, in map[string]int) []tally {
 	tallies := make([]tally, len(all))
 	for i, c := range all {
@@ -66,7 +65,6 @@ func tallyAll(all []chunk, in map[string]int) []tally {
 var telling = strings.Fields(`// # * /* """ -- ; <!-- abstract async class const def enum export fn func function impl
 	interface let mod module package private protected pub public record static struct trait type var`)
 
-// tells reports whether a line says what is there.
 func tells(line string) bool {
 	line = strings.TrimSpace(line)
 	return slices.ContainsFunc(telling, func(word string) bool {
@@ -179,7 +177,6 @@ func doubled(word string) bool {
 	return n > 3 && word[n-1] == word[n-2] && !strings.ContainsRune("slaeiou", rune(word[n-1]))
 }
 
-// isTest reports whether a file is one of tests, by its path.
 func isTest(at string) bool {
 	if strings.HasPrefix(at, "tests/") || strings.Contains(at, "/tests/") || strings.Contains("/"+at, "/testdata/") {
 		return true

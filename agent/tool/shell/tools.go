@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +29,6 @@ func Tools(commands ...Command) (tools []tool.Tool, err error) {
 	return tools, errors.Join(errs...)
 }
 
-// runner runs a command.
 type runner struct {
 	Command
 	allowed *regexp.Regexp
@@ -54,43 +54,29 @@ func newRunner(c Command) (*runner, error) {
 }
 
 func (r *runner) tool() tool.Tool {
-	description := r.Description
-	if description == "" {
-		description = "Runs a command"
-	}
+	description := cmp.Or(r.Description, "Runs a command")
 	description = strings.TrimSuffix(description, ".") + ": " + shown(r.Arguments) + "."
-	with := []tool.Option{
-		tool.WithPolicy(tool.Policy{Approval: !r.NoApproval, Writes: true, Exclusive: true, Timeout: r.Timeout}),
-	}
-
-	name := "shell." + r.Name
 	if r.Allow == "" {
-		run := func(ctx context.Context, call tool.Call, _ none) (tool.Result, error) {
-			return r.execute(ctx, call, nil)
-		}
-		preview := func(context.Context, tool.Call, none) (tool.Preview, error) { return r.preview(nil) }
-		return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
+		return toolOf(r, description, func(struct{}) []string { return nil })
 	}
-
 	description += " Arguments match " + r.Allow + "."
-	run := func(ctx context.Context, call tool.Call, in arguments) (tool.Result, error) {
-		return r.execute(ctx, call, in.Arguments)
-	}
-	preview := func(_ context.Context, _ tool.Call, in arguments) (tool.Preview, error) {
-		return r.preview(in.Arguments)
-	}
-	return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
+	return toolOf(r, description, func(in arguments) []string { return in.Arguments })
 }
 
-// none are the arguments of a command that takes none.
-type none struct{}
+// toolOf returns the tool, whose arguments say what is added to the command.
+func toolOf[In any](r *runner, description string, added func(In) []string) tool.Tool {
+	return tool.CallFunc("shell."+r.Name, description,
+		func(ctx context.Context, call tool.Call, in In) (tool.Result, error) {
+			return r.execute(ctx, call, added(in))
+		},
+		tool.WithPolicy(tool.Policy{Approval: !r.NoApproval, Writes: true, Exclusive: true, Timeout: r.Timeout}),
+		tool.WithPreview(func(_ context.Context, _ tool.Call, in In) (tool.Preview, error) { return r.preview(added(in)) }))
+}
 
-// arguments are those of a command that takes some.
 type arguments struct {
 	Arguments []string `json:"arguments,omitempty" jsonschema:"added at the end of the command, each as it is"`
 }
 
-// preview shows the command that would run.
 func (r *runner) preview(added []string) (tool.Preview, error) {
 	if err := r.checkArguments(r.allowed, added); err != nil {
 		return tool.Preview{}, err
@@ -113,7 +99,6 @@ func shown(whole []string) string {
 
 var simple = regexp.MustCompile(`^[A-Za-z0-9_./:=,+%@-]+$`)
 
-// outcome is what a command did, as JSON.
 type outcome struct {
 	Command  []string `json:"command"`
 	ExitCode int      `json:"exitCode"` // -1 if a signal ended it
@@ -143,9 +128,6 @@ func (r *runner) execute(ctx context.Context, call tool.Call, added []string) (t
 
 	text := out.String()
 	data, err := json.Marshal(outcome{whole, code, command.End(text, maxReported)})
-	if err != nil {
-		return tool.Result{}, err
-	}
 	summary := fmt.Sprintf("%s ended with exit code %d", r.Name, code)
-	return tool.Result{Text: summary + ".\n" + text, Failed: code != 0, Summary: summary, Data: data}, nil
+	return tool.Result{Text: summary + ".\n" + text, Failed: code != 0, Summary: summary, Data: data}, err
 }

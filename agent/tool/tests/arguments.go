@@ -102,7 +102,6 @@ func (p program) withoutPackages(configured []string) []string {
 	return slices.Concat(configured[:begin], configured[end:])
 }
 
-// pathOf returns the arguments for a path of a model.
 func (r runner) pathOf(path string) ([]string, error) {
 	if len(path) > maxValue {
 		return nil, fmt.Errorf("path: it has more than %d bytes", maxValue)

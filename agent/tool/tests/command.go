@@ -57,7 +57,7 @@ func (c Command) known() (program, error) {
 	}
 
 	placed := slices.ContainsFunc(c.Arguments, func(each string) bool { return strings.Contains(each, reportMark) })
-	elsewhere := slices.ContainsFunc(c.Arguments, func(each string) bool { return p.reports(each) })
+	elsewhere := slices.ContainsFunc(c.Arguments, p.reports)
 	switch {
 	case c.Report != "":
 		if _, err := folder.ReadGlob(c.Report); err != nil {
@@ -75,7 +75,6 @@ func (c Command) known() (program, error) {
 	return p, nil
 }
 
-// runner runs the command of a tool.
 type runner struct {
 	Command
 	program program
@@ -84,10 +83,8 @@ type runner struct {
 // execute runs a command, whose output goes to out and errors, and returns its exit code. It may write in the folder
 // temporary.
 func (r runner) execute(ctx context.Context, arguments []string, temporary string, out, errs io.Writer) (int, error) {
-	env := maps.Clone(r.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
+	env := map[string]string{}
+	maps.Copy(env, r.Env)
 	if r.program.writes() {
 		env["COVERAGE_FILE"] = filepath.Join(temporary, ".coverage") // Python's, else in the folder
 	}

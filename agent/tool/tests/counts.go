@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// counts are how many tests ended in which way.
 type counts struct {
 	Passed  int `json:"passed"`
 	Failed  int `json:"failed"`

@@ -39,7 +39,6 @@ const (
 	maxBlocks      = 500_000 // parts of Go files
 )
 
-// share is a part of a whole.
 type share struct{ part, whole float64 }
 
 func (s share) percent() float64 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -229,12 +230,8 @@ func moduleOf(dir string) string {
 	return ""
 }
 
-// isVerbose reports whether a command of Go asks for the output of all tests.
 func isVerbose(command []string) bool {
-	for _, each := range command {
-		if each == "-v" || each == "-v=true" || each == "-test.v" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(command, func(each string) bool {
+		return slices.Contains([]string{"-v", "-v=true", "-test.v"}, each)
+	})
 }

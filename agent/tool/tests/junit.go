@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -22,7 +23,6 @@ type testCase struct {
 	Skipped *struct{} `xml:"skipped"`
 }
 
-// badCase is why a test failed.
 type badCase struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr"`
@@ -70,12 +70,7 @@ func (o *outcome) readJUnit(r io.Reader) error {
 }
 
 func (o *outcome) addCase(c testCase) {
-	bad := c.Failure
-	if bad == nil {
-		bad = c.Error
-	}
-
-	switch {
+	switch bad := cmp.Or(c.Failure, c.Error); {
 	case bad != nil:
 		o.add("failed")
 		o.fail(c.failure(*bad))
@@ -86,12 +81,10 @@ func (o *outcome) addCase(c testCase) {
 	}
 }
 
-// failure returns the test as one that failed.
 func (c testCase) failure(bad badCase) failure {
 	seconds, _ := strconv.ParseFloat(c.Time, 64)
-	f := failure{Name: c.Name, Suite: c.Class, File: c.File, Message: bad.Message, DurationMs: milliseconds(seconds)}
-	if f.Message == "" {
-		f.Message = bad.Text
+	f := failure{
+		Name: c.Name, Suite: c.Class, File: c.File, Message: cmp.Or(bad.Message, bad.Text), DurationMs: milliseconds(seconds),
 	}
 	if strings.HasSuffix(c.File, ".py") {
 		f.Name, f.Suite = c.node(), ""

@@ -78,21 +78,21 @@ func (p *place) close() {
 
 // fill returns arguments with the paths of the place in them.
 func (p *place) fill(arguments []string) []string {
-	paths := strings.NewReplacer(reportMark, filepath.Join(p.dir, reportFile), folderMark, p.dir)
-	filled := make([]string, len(arguments))
-	for i, each := range arguments {
-		filled[i] = paths.Replace(each)
-	}
-	return filled
+	return replaced(arguments, reportMark, filepath.Join(p.dir, reportFile), folderMark, p.dir)
 }
 
 // hide returns arguments as they are shown: without the path of the place, which is another one each time.
 func (p *place) hide(arguments []string) []string {
-	shown := make([]string, len(arguments))
+	return replaced(arguments, p.dir, os.TempDir())
+}
+
+func replaced(arguments []string, oldnew ...string) []string {
+	texts := strings.NewReplacer(oldnew...)
+	out := make([]string, len(arguments))
 	for i, each := range arguments {
-		shown[i] = strings.ReplaceAll(each, p.dir, os.TempDir())
+		out[i] = texts.Replace(each)
 	}
-	return shown
+	return out
 }
 
 // each calls do for the files that match below the folder of the tests.

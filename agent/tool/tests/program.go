@@ -90,7 +90,6 @@ var scripts = []string{"npm", "yarn", "pnpm", "bun", "make"}
 // maxNamed is how many arguments are looked at for the name of a program, such as in uv run --frozen python -m pytest.
 const maxNamed = 6
 
-// programOf returns what is known of the program of a command.
 func programOf(command []string) program {
 	for i, each := range command[:min(len(command), maxNamed)] {
 		name := filepath.Base(each)

@@ -22,7 +22,6 @@ type report struct {
 	Output      string    `json:"output"` // the end of it
 }
 
-// failure is a test that failed.
 type failure struct {
 	Name       string `json:"name"` // as the program takes it, where that is known
 	Suite      string `json:"suite,omitempty"`
@@ -43,7 +42,6 @@ const (
 	maxFailureText = 20 << 10
 )
 
-// outcome is what a report of a program says.
 type outcome struct {
 	counts   counts
 	failures []failure
@@ -53,7 +51,6 @@ type outcome struct {
 // add notes a test by the word for how it ended.
 func (o *outcome) add(how string) { o.counts.add(how, 1) }
 
-// fail notes a test that failed.
 func (o *outcome) fail(f failure) {
 	if len(o.failures) == maxFailures {
 		o.more++
@@ -67,7 +64,6 @@ func (o *outcome) fail(f failure) {
 	o.failures = append(o.failures, f)
 }
 
-// any reports whether anything is known.
 func (o *outcome) any() bool { return o != nil && (o.counts != counts{} || len(o.failures) > 0) }
 
 func milliseconds(seconds float64) int64 {
@@ -98,13 +94,8 @@ func (r *report) encode() (json.RawMessage, error) {
 	}
 }
 
-// result returns what the model reads.
 func (r *report) result(output string) (tool.Result, error) {
 	data, err := r.encode()
-	if err != nil {
-		return tool.Result{}, err
-	}
-
 	summary := r.summary()
 	text := summary + ".\n"
 	if failed := r.failedText(); failed != "" {
@@ -114,10 +105,9 @@ func (r *report) result(output string) (tool.Result, error) {
 	return tool.Result{
 		Text: text + output, Failed: !r.Passed, Summary: summary, Data: data,
 		Artifacts: []tool.Artifact{{Name: "test_results", Type: "tests", Value: data}},
-	}, nil
+	}, err
 }
 
-// failedText returns the failed tests, one after another.
 func (r *report) failedText() string {
 	var text strings.Builder
 	shown := 0

@@ -24,7 +24,6 @@ type Source struct {
 	Secret   string // the API key: it is cut out of every error
 }
 
-// failed returns an error of this model.
 func (s Source) failed(kind model.Kind, message string, err error) *model.Error {
 	if len(s.Secret) >= minSecret && strings.Contains(message, s.Secret) {
 		message, err = strings.ReplaceAll(message, s.Secret, "***"), nil

@@ -68,7 +68,6 @@ func (f *Folder) Lstat(at string) (fs.FileInfo, error) {
 	return f.root.Lstat(filepath.FromSlash(at))
 }
 
-// maxLinks bounds the symbolic links of a path.
 const maxLinks = 40
 
 // Resolve returns the path of a file relative to the folder, with "/" and without symbolic links.

@@ -200,12 +200,8 @@ func secretName(name string) bool {
 		return false
 	}
 
-	for _, word := range secretWords {
-		if len(words) > 0 && (words[0] == word || words[len(words)-1] == word) {
-			return true
-		}
-	}
-	return false
+	return len(words) > 0 &&
+		(slices.Contains(secretWords, words[0]) || slices.Contains(secretWords, words[len(words)-1]))
 }
 
 // stem returns a name without its last suffix.

@@ -1,9 +1,6 @@
 package treesitter
 
-import (
-	"context"
-	"sync"
-)
+import "context"
 
 // Bounds of what the process holds.
 const (
@@ -15,13 +12,13 @@ const (
 // working has a place for each text that is parsed.
 var working = make(chan struct{}, atOnce)
 
-// pool has the instances of a language that nobody uses.
-type pool struct {
-	sync.Mutex
-	idle []*instance
-}
-
-var pools [languages]pool
+// idle has the instances of each language that nobody uses.
+var idle = func() (all [languages]chan *instance) {
+	for l := range all {
+		all[l] = make(chan *instance, maxIdle)
+	}
+	return all
+}()
 
 // take returns an instance that nobody else uses until it is given back. It waits for its turn.
 func take(ctx context.Context, l Language) (*instance, error) {
@@ -30,8 +27,10 @@ func take(ctx context.Context, l Language) (*instance, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if i := pools[l].pop(); i != nil {
+	select {
+	case i := <-idle[l]:
 		return i, nil
+	default:
 	}
 
 	g, err := theGrammars[l]()
@@ -47,31 +46,13 @@ func take(ctx context.Context, l Language) (*instance, error) {
 
 // give ends what take began. An instance that failed is not used again.
 func give(i *instance, failed bool) {
-	if failed || i.memory.Size() > maxGrown || !pools[i.grammar.language].push(i) {
-		i.close()
+	defer func() { <-working }()
+	if !failed && i.memory.Size() <= maxGrown {
+		select {
+		case idle[i.grammar.language] <- i:
+			return
+		default:
+		}
 	}
-	<-working
-}
-
-func (p *pool) pop() *instance {
-	p.Lock()
-	defer p.Unlock()
-
-	last := len(p.idle) - 1
-	if last < 0 {
-		return nil
-	}
-	i := p.idle[last]
-	p.idle = p.idle[:last]
-	return i
-}
-
-func (p *pool) push(i *instance) bool {
-	p.Lock()
-	defer p.Unlock()
-	if len(p.idle) == maxIdle {
-		return false
-	}
-	p.idle = append(p.idle, i)
-	return true
+	i.close()
 }

@@ -16,7 +16,6 @@ type Problem struct {
 // String returns the problem as compilers print it.
 func (p Problem) String() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.What) }
 
-// maxProblems bounds the problems of a text.
 const maxProblems = 100
 
 // Problems returns the errors of syntax in the order of the text, at most 100.

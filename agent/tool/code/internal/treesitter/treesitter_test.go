@@ -252,17 +252,17 @@ func TestAtOnce(t *testing.T) {
 	}
 	group.Wait()
 
-	for l := range pools {
-		pools[l].Lock()
-		for _, i := range pools[l].idle {
+	for l, kept := range idle {
+		if len(kept) > maxIdle {
+			t.Errorf("%s: %d instances are kept", Language(l), len(kept))
+		}
+		for range len(kept) {
+			i := <-kept
 			if i.memory.Size() > maxGrown {
 				t.Errorf("%s: an instance with %d MiB is kept", Language(l), i.memory.Size()>>20)
 			}
+			kept <- i
 		}
-		if len(pools[l].idle) > maxIdle {
-			t.Errorf("%s: %d instances are kept", Language(l), len(pools[l].idle))
-		}
-		pools[l].Unlock()
 	}
 }
 
