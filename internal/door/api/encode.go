@@ -320,13 +320,6 @@ func encode(v any) ([]byte, error) {
 	return b, nil
 }
 
-func orDefault[T any](p *T, d T) T {
-	if p == nil {
-		return d
-	}
-	return *p
-}
-
 func orEmpty(list []string) []string {
 	if list == nil {
 		return []string{}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/actlog/actlog/internal/record/content"
@@ -93,7 +94,7 @@ func addWaitState(o *object, p *tree.Plan) {
 
 	o.b = append(o.b, '{')
 	o.text("planId", &p.Record.RootPlanID)
-	o.text("title", new(orDefault(w.Title, defaultWaitTitle)))
+	o.text("title", cmp.Or(w.Title, new(defaultWaitTitle)))
 	o.bool("waiting", true)
 	o.fields(waitView, w)
 	o.b = append(o.b, '}')

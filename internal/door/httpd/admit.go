@@ -29,9 +29,8 @@ func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, 
 			return nil, true, nil, err
 		}
 		if safe := r.Method == http.MethodGet || r.Method == http.MethodHead; found != nil && !safe && !fromOwnPage(r) {
-			return found, true, &Problem{
-				Status: http.StatusForbidden, Detail: "a session writes only from the web page; programs send an API key",
-			}, nil
+			return found, true,
+				Refused(http.StatusForbidden, "a session writes only from the web page; programs send an API key"), nil
 		}
 	}
 

@@ -31,11 +31,8 @@ const (
 var answerChunks = sync.Pool{New: func() any { return new([answerChunk]byte) }}
 
 // ErrTooLarge answers a request whose answer is more than may be held in memory for one.
-var ErrTooLarge = &Problem{
-	Status: http.StatusRequestEntityTooLarge,
-	Detail: "this answer is larger than the server holds in memory for one request; read the plan row by row, at " +
-		"/api/v1/plans/{planId}/records, or one step at a time",
-}
+var ErrTooLarge = Refused(http.StatusRequestEntityTooLarge, "this answer is larger than the server holds in memory for "+
+	"one request; read the plan row by row, at /api/v1/plans/{planId}/records, or one step at a time")
 
 // Answer is the answer to one request on its way out. It is made as fast as it can be, and held
 // until the handler has returned. Only then it is sent, so a client that reads slowly holds

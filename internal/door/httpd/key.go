@@ -228,17 +228,12 @@ func (k *Keys) begins(hash []byte) (found *key) {
 // admit returns the name of a key, which is nil if a request has none, and the problem if it is not good for that.
 func (k *key) admit(need Scope) (name string, _ *Problem) {
 	if k == nil {
-		return "", &Problem{
-			Status: http.StatusUnauthorized,
-			Detail: "an API key is needed: send it as Authorization: Bearer KEY; the owner of this server makes one with " +
-				"actlog key",
-		}
+		return "", Refused(http.StatusUnauthorized, "an API key is needed: send it as Authorization: Bearer KEY; the owner "+
+			"of this server makes one with actlog key")
 	}
 
 	if !k.allows(need) {
-		return k.name, &Problem{
-			Status: http.StatusForbidden, Detail: "this API key is not for that: its scopes lack " + string(need),
-		}
+		return k.name, Refused(http.StatusForbidden, "this API key is not for that: its scopes lack "+string(need))
 	}
 	return k.name, nil
 }

@@ -265,7 +265,5 @@ func (s *Server) chatStart(c echo.Context) (r chatRequest, started engine.Starte
 }
 
 // errNoSession refuses the session of the web page.
-var errNoSession = &httpd.Problem{
-	Status: http.StatusUnauthorized,
-	Detail: "an API key is needed: send it as Authorization: Bearer KEY. A session of the web page is not enough",
-}
+var errNoSession = httpd.Refused(http.StatusUnauthorized,
+	"an API key is needed: send it as Authorization: Bearer KEY. A session of the web page is not enough")

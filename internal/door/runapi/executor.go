@@ -23,22 +23,6 @@ import (
 // The executor API is the contract of source 001, exactly: errors are in its own words, and members that it
 // does not know are ignored. Only what every API refuses is a problem document.
 
-// executorErrorJSON is an error of the executor API.
-type executorErrorJSON struct {
-	Error string `json:"error"`
-}
-
-// planErrorJSON is one about a plan.
-type planErrorJSON struct {
-	Error  string `json:"error"`
-	PlanID string `json:"planId"`
-}
-
-type submittedJSON struct {
-	Message string `json:"message"`
-	PlanID  string `json:"planId"`
-}
-
 // submitInput answers the form that a run waits for. The values are keyed by name or by label.
 func (s *Server) submitInput(c echo.Context) error {
 	id, err := httpd.PathID(c, "planId")
@@ -51,7 +35,7 @@ func (s *Server) submitInput(c echo.Context) error {
 	}
 
 	refuse := func(text string) error {
-		return c.JSON(http.StatusBadRequest, planErrorJSON{Error: text, PlanID: id})
+		return c.JSON(http.StatusBadRequest, map[string]string{"error": text, "planId": id})
 	}
 	const notWaiting = "No plan is currently waiting for user input."
 
@@ -83,7 +67,7 @@ func (s *Server) submitInput(c echo.Context) error {
 	case err != nil:
 		return err
 	}
-	return c.JSON(http.StatusOK, submittedJSON{Message: "Input submitted successfully", PlanID: id})
+	return c.JSON(http.StatusOK, map[string]string{"message": "Input submitted successfully", "planId": id})
 }
 
 // openForm returns the oldest form that a run, or a run below it, waits for; nil if there is none.
@@ -125,7 +109,9 @@ func (s *Server) stopTask(c echo.Context) error {
 	}
 	switch {
 	case errors.Is(err, record.ErrNotFound), errors.Is(err, runstore.ErrEnded):
-		return c.JSON(http.StatusBadRequest, planErrorJSON{Error: "No active task found for the given plan ID", PlanID: id})
+		return c.JSON(http.StatusBadRequest, map[string]string{
+			"error": "No active task found for the given plan ID", "planId": id,
+		})
 	case err != nil:
 		return err
 	}
@@ -257,7 +243,7 @@ func (s *Server) startTool(c echo.Context, t *toolCall) (engine.Started, error) 
 func refuseTool(c echo.Context, err error) error {
 	var text textError
 	if errors.As(err, &text) {
-		return c.JSON(http.StatusBadRequest, executorErrorJSON{Error: string(text)})
+		return c.JSON(http.StatusBadRequest, map[string]string{"error": string(text)})
 	}
 	return err
 }
@@ -296,11 +282,6 @@ type executedJSON struct {
 	Status         string  `json:"status"`
 	Result         *string `json:"result"`
 	ConversationID *string `json:"conversationId"`
-}
-
-type executionFailedJSON struct {
-	Error  string `json:"error"`
-	Status string `json:"status"`
 }
 
 func (s *Server) executeSync(c echo.Context) error {
@@ -365,12 +346,9 @@ func (s *Server) execute(c echo.Context, t toolCall) error {
 			Status: "completed", Result: d.Plan.Summary, ConversationID: optional.Pointer(t.conversationID),
 		})
 	case d.State.Terminal():
-		why := string(d.State)
-		if d.Plan.ErrorMessage != nil {
-			why = *d.Plan.ErrorMessage
-		}
-		return c.JSON(http.StatusInternalServerError, executionFailedJSON{
-			Error: "Execution failed: " + why, Status: "failed",
+		why := *cmp.Or(d.Plan.ErrorMessage, (*string)(&d.State))
+		return c.JSON(http.StatusInternalServerError, map[string]string{
+			"error": "Execution failed: " + why, "status": "failed",
 		})
 	}
 	return record.ErrClosed

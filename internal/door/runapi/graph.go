@@ -1,6 +1,7 @@
 package runapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -40,10 +41,7 @@ func toGraph(planID, status string, g *graph.Graph, states map[string]string) gr
 		Status: status,
 	}
 	for i, n := range g.Nodes {
-		out.Nodes[i] = graphNodeJSON{n, "pending"}
-		if known, ok := states[n.ID]; ok {
-			out.Nodes[i].Status = known
-		}
+		out.Nodes[i] = graphNodeJSON{n, cmp.Or(states[n.ID], "pending")}
 	}
 	return out
 }
@@ -60,12 +58,9 @@ type executionInfoJSON struct {
 }
 
 func executionInfo(e *runs.Execution) any {
-	started := e.Run.Plan.StartTime
-	if started == nil {
-		started = e.Run.CreatedAt
-	}
 	return executionInfoJSON{
-		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), started, e.Run.Plan.EndTime, e.States(), e.Logs,
+		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), cmp.Or(e.Run.Plan.StartTime, e.Run.CreatedAt),
+		e.Run.Plan.EndTime, e.States(), e.Logs,
 	}
 }
 
@@ -142,11 +137,8 @@ type documentJSON struct {
 
 func executionDocument(e *runs.Execution) any {
 	out := documentJSON{
-		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Graph.Prompt, e.Graph.Title, e.Run.Plan.EndTime, e.Status(),
-		make([]documentNodeJSON, len(e.Steps)), e.Results(), e.Logs,
-	}
-	if out.Timestamp == nil {
-		out.Timestamp = e.Run.UpdatedAt
+		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Graph.Prompt, e.Graph.Title, cmp.Or(e.Run.Plan.EndTime, e.Run.UpdatedAt),
+		e.Status(), make([]documentNodeJSON, len(e.Steps)), e.Results(), e.Logs,
 	}
 
 	for i, n := range e.Graph.Nodes {

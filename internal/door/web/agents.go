@@ -15,14 +15,6 @@ import (
 	"github.com/actlog/actlog/internal/view/words"
 )
 
-// Runnable knows what can be run.
-type Runnable interface {
-	Agents(ctx context.Context) ([]catalog.Agent, error)
-	Tools(ctx context.Context) ([]catalog.Tool, []catalog.Server, error)
-	Models(ctx context.Context) ([]catalog.Model, error)
-	Executors(ctx context.Context) ([]catalog.Executor, error)
-}
-
 // agentsView is what can be run, as a page shows it.
 type agentsView struct {
 	agents    []catalog.Agent
@@ -48,7 +40,7 @@ func (s *Server) agents(c echo.Context) error {
 	return send(c, http.StatusOK, agentsPage(v))
 }
 
-func (v *agentsView) read(ctx context.Context, r Runnable) (err error) {
+func (v *agentsView) read(ctx context.Context, r *catalog.Catalog) (err error) {
 	if v.agents, err = r.Agents(ctx); err != nil {
 		return err
 	}
