@@ -73,7 +73,7 @@ func addItem(o *object, p store.PlanSummary) {
 }
 
 func (s *Server) listPlans(c echo.Context) error {
-	page, err := s.lookup.PlanPage(c)
+	page, err := s.lookup.PlanPage(c, httpd.QueryOf(c, lookup.PlanQuery...))
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 		values.Set("cursor", in.Cursor)
 	}
 
-	page, err := s.lookup.SearchTextsFrom(c, values, hitsOfRun)
+	page, err := s.lookup.SearchTexts(c, httpd.QueryFrom(values, lookup.SearchQuery...), hitsOfRun)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
 	}

@@ -26,9 +26,6 @@ func (s *Server) runnable(read func(context.Context, *catalog.Catalog) (any, err
 		if q := httpd.QueryOf(c); q.Err != nil {
 			return q.Err
 		}
-		if s.config.Runnable == nil {
-			return c.JSON(http.StatusOK, itemsJSON{[]any{}})
-		}
 		out, err := read(c.Request().Context(), s.config.Runnable)
 		if err != nil {
 			return err
@@ -42,12 +39,18 @@ func items[T any](
 	read func(*catalog.Catalog, context.Context) ([]T, error),
 ) func(context.Context, *catalog.Catalog) (any, error) {
 	return func(ctx context.Context, from *catalog.Catalog) (any, error) {
+		if from == nil {
+			return itemsJSON{[]T{}}, nil
+		}
 		all, err := read(from, ctx)
 		return itemsJSON{all}, err
 	}
 }
 
 func readTools(ctx context.Context, from *catalog.Catalog) (any, error) {
+	if from == nil {
+		return toolsJSON{[]catalog.Tool{}, []catalog.Server{}}, nil
+	}
 	tools, servers, err := from.Tools(ctx)
 	return toolsJSON{tools, servers}, err
 }

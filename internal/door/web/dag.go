@@ -82,7 +82,7 @@ func (v *runView) draw(g *graph.Graph) *dagView {
 	for i, n := range g.Nodes {
 		node := nodeView{name: words.Shorten(n.Name, nodeChars), state: record.Pending}
 		if r := rows[i]; r != nil {
-			node.state, node.took = v.state(r), v.lasted(r)
+			node.state, node.took = r.Shown(), v.lasted(r)
 			node.href = v.path(r)
 		}
 

@@ -95,7 +95,7 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 	}
 
 	r := &v.Rows[v.open]
-	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), keyOf(r))
+	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
 	if err != nil {
 		return err
 	}
@@ -321,28 +321,7 @@ func (v *runView) looking(name, value string) (query []string) {
 // textID is the id of the element of a text.
 func textID(id string) string { return "text:" + id }
 
-// keyOf returns the key of what a row shows.
-func keyOf(r *outline.Row) record.Key {
-	switch {
-	case r.Wait != nil:
-		return r.Wait.Key()
-	case r.Plan != nil:
-		return r.Plan.Record.Key()
-	case r.Step != nil:
-		return r.Step.Record.Key()
-	case r.Cycle != nil:
-		return r.Cycle.Record.Key()
-	}
-	return r.Call.Record.Key()
-}
-
 // viewWord is what a view is called.
 func viewWord(view string) string {
-	switch view {
-	case viewRaw:
-		return "Raw"
-	case viewJSON:
-		return "JSON"
-	}
-	return "Readable"
+	return map[string]string{viewReadable: "Readable", viewRaw: "Raw", viewJSON: "JSON"}[view]
 }

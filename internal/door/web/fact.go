@@ -121,16 +121,16 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.add("tool time", words.Took(r.ActStartTime, r.ActEndTime))
 	case *record.ActTool:
 		f.text("error", r.ErrorKind).text("server", r.ServerName)
-		f.link("cycle", v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).text("call id", r.ProviderCallID)
+		f.link("cycle", rowName(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).text("call id", r.ProviderCallID)
 		for _, i := range v.Children(v.open) {
 			if v.Rows[i].Plan != nil {
-				f.link("sub-plan", v.name(&v.Rows[i]), v.path(&v.Rows[i]))
+				f.link("sub-plan", rowName(&v.Rows[i]), v.path(&v.Rows[i]))
 			}
 		}
 		f.time("started", r.StartTime).time("ended", r.EndTime)
 	case *record.Wait:
 		asker := &v.Rows[open.Parent]
-		f.link("asked by", kind(asker)+" "+v.name(asker), v.path(asker))
+		f.link("asked by", kind(asker)+" "+rowName(asker), v.path(asker))
 		f.add("kind", strings.ToLower(strings.ReplaceAll(string(optional.Value(r.Type)), "_", " ")))
 		f.time("asked", r.StartTime).add("waited", v.lasted(open))
 		f.time("expires", r.ExpiresAt).add("expires", deadlineless(r))

@@ -123,16 +123,14 @@ const maxForm = 4 << 20
 // form reads the form that a page sent. Who sends one is answered with pages, and so needs to be one who may read.
 func (s *Server) form(c echo.Context) (url.Values, error) {
 	if !httpd.May(c, httpd.ScopeRead) {
-		return nil, &httpd.Problem{
-			Status: http.StatusForbidden,
-			Detail: "this API key is not for the web page: its scopes lack " + string(httpd.ScopeRead),
-		}
+		return nil, httpd.Refused(http.StatusForbidden,
+			"this API key is not for the web page: its scopes lack "+string(httpd.ScopeRead))
 	}
 
 	r := c.Request()
 	if kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil ||
 		kind != echo.MIMEApplicationForm {
-		return nil, &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "this takes forms of the web page only"}
+		return nil, httpd.Refused(http.StatusUnsupportedMediaType, "this takes forms of the web page only")
 	}
 
 	body, err := s.door.Body(c)
@@ -162,9 +160,7 @@ func (s *Server) form(c echo.Context) (url.Values, error) {
 		}
 	}
 	if err != nil {
-		return nil, &httpd.Problem{
-			Status: http.StatusBadRequest, Detail: "the form cannot be read: its texts must be UTF-8 without NUL",
-		}
+		return nil, httpd.Refused(http.StatusBadRequest, "the form cannot be read: its texts must be UTF-8 without NUL")
 	}
 	return sent, nil
 }

@@ -217,7 +217,7 @@ func (v *runView) why(row int) string {
 	k, m := v.Rows[row].Error()
 	kind, message := optional.Value(k), optional.Value(m)
 	if strings.TrimSpace(message) != "" {
-		return reason(&v.Rows[row])
+		return errorText(v.Rows[row].Error())
 	}
 
 	reasons := v.below(row)
@@ -226,7 +226,7 @@ func (v *runView) why(row int) string {
 	}
 
 	for at := v.Rows[row].Parent; at >= 0; at = v.Rows[at].Parent {
-		if text := reason(&v.Rows[at]); text != "" {
+		if text := errorText(v.Rows[at].Error()); text != "" {
 			return text
 		}
 	}
@@ -236,8 +236,8 @@ func (v *runView) why(row int) string {
 // below returns what errors the first rows below a row have.
 func (v *runView) below(row int) (reasons []string) {
 	for i := row + 1; i <= row+v.Rows[row].Below && len(reasons) < 3; i++ {
-		if text := reason(&v.Rows[i]); text != "" {
-			reasons = append(reasons, v.name(&v.Rows[i])+": "+text)
+		if text := errorText(v.Rows[i].Error()); text != "" {
+			reasons = append(reasons, rowName(&v.Rows[i])+": "+text)
 		}
 	}
 	return reasons
@@ -289,10 +289,10 @@ func (v *runView) causeWhy() string {
 func (v *runView) causeText() string {
 	var path []string
 	for _, i := range v.Path(v.Cause) {
-		path = append(path, v.name(&v.Rows[i]))
+		path = append(path, rowName(&v.Rows[i]))
 	}
 
-	text := v.name(&v.Rows[v.Cause]) + ": " + v.causeWhy() + "\n" + strings.Join(path, " › ")
+	text := rowName(&v.Rows[v.Cause]) + ": " + v.causeWhy() + "\n" + strings.Join(path, " › ")
 	if v.Found.Recovered {
 		text = "recovered from " + text
 	}

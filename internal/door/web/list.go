@@ -46,7 +46,7 @@ func (s *Server) list(c echo.Context) error {
 	}
 
 	v.wrong, err = readWithout(c, func() (err error) {
-		v.PlanPage, err = s.lookup.PlanPage(c)
+		v.PlanPage, err = s.lookup.PlanPage(c, httpd.QueryOf(c, lookup.PlanQuery...))
 		return err
 	})
 	if err != nil {

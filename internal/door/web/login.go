@@ -29,7 +29,7 @@ func (s *Server) logIn(c echo.Context) error {
 	r := c.Request()
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxLogin)
 	if err := r.ParseForm(); err != nil {
-		return &httpd.Problem{Status: http.StatusBadRequest, Detail: "the form cannot be read"}
+		return httpd.Refused(http.StatusBadRequest, "the form cannot be read")
 	}
 
 	next := ownPath(r.PostFormValue("next"))

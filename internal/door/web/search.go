@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
@@ -41,7 +42,7 @@ func (s *Server) searchPage(c echo.Context) error {
 				v.TextsPage, v.searched = lookup.TextsPage{}, false
 				return nil
 			}
-			v.TextsPage, err = s.lookup.SearchTextsByRun(c, hitsOfRun)
+			v.TextsPage, err = s.lookup.SearchTexts(c, httpd.QueryOf(c, lookup.SearchQuery...), hitsOfRun)
 			return err
 		})
 		if err != nil {

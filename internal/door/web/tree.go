@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -70,9 +69,10 @@ func (v *runView) before(row int) string {
 func (s *Server) rows(c echo.Context) error {
 	under := c.QueryParam("under")
 	after, until := c.QueryParam("after"), c.QueryParam("until")
-	most, err := rowsAsked(c.QueryParam("n"))
-	if err != nil {
-		return err
+	q := httpd.KnownQueryOf(c, "n")
+	most := q.Number("n", math.MaxInt, 1, 2*sectionRows)
+	if q.Err != nil {
+		return q.Err
 	}
 
 	old := asPage // not read again for each section
@@ -120,17 +120,6 @@ func (s *Server) rows(c echo.Context) error {
 	}
 	all := v.between(first, last)
 	return send(c, http.StatusOK, sections(v, v.sections(all[:min(most, len(all))], row, 2*sectionRows), false))
-}
-
-// rowsAsked reads how many rows are asked for.
-func rowsAsked(n string) (int, error) {
-	if n == "" {
-		return math.MaxInt, nil
-	}
-	if most, err := strconv.Atoi(n); err == nil && most >= 1 && most <= 2*sectionRows {
-		return most, nil
-	}
-	return 0, httpd.BadField("n", fmt.Sprintf("must be a number from 1 to %d", 2*sectionRows))
 }
 
 // tree answers with all sections of a tree.

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
-	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
 )
 
@@ -68,7 +66,7 @@ func (s *Server) readWaits(c echo.Context, v *waitsView) error {
 	var err error
 	v.questions, err = s.lookup.Reader(c).OpenQuestions(c.Request().Context(), filter)
 	if errors.Is(err, store.ErrSlow) {
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error(), RetryAfter: 10}
+		return httpd.Later(10, err.Error())
 	}
 	if err != nil {
 		return err
@@ -130,8 +128,7 @@ const noDeadline = "no deadline"
 
 // waitPath returns the address of a question in its run.
 func waitPath(q *store.OpenQuestion) string {
-	at, _ := outline.AtOf(&q.Wait)
-	return runPath(q.Wait.RootPlanID) + "?" + url.Values{"at": {at}}.Encode()
+	return rowPath(q.Wait.RootPlanID, &q.Wait)
 }
 
 // runOf is what the run is called that asks.
