@@ -14,15 +14,16 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// admit is Admit for a request, which may also have the cookie of a session. That opens what a key opens, but writes
-// only if a page of this server sent them: browsers add cookies by themselves.
+// admit returns the key that a request brings, and the problem if it is not good for something. A request may also have
+// the cookie of a session. That opens what a key opens, but writes only if a page of this server sent them: browsers add
+// cookies by themselves.
 func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, refused *Problem, err error) {
 	keys := s.keys.Load()
 	if keys == nil {
 		return anybody, false, nil, nil
 	}
 
-	secret := bearer(r.Header.Get(echo.HeaderAuthorization), r.Header.Get(keyHeader))
+	secret := bearer(r.Header)
 	found = keys.find(secret)
 	if byCookie = secret == ""; byCookie {
 		if found, err = s.loggedIn(r.Context(), r, keys); err != nil {
@@ -34,8 +35,7 @@ func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, 
 		}
 	}
 
-	_, refused = found.admit(need)
-	return found, byCookie, refused, nil
+	return found, byCookie, found.admit(need), nil
 }
 
 // anybody is the key of everybody where no keys are set.

@@ -181,7 +181,12 @@ type textError string
 
 func (e textError) Error() string { return string(e) }
 
-func readToolCall(m members) (t toolCall, err error) {
+func (s *Server) readToolCall(c echo.Context) (t toolCall, err error) {
+	_, m, err := s.readBody(c)
+	if err != nil {
+		return t, err
+	}
+
 	o := &object{members: m}
 	t = toolCall{tool: strings.TrimSpace(o.text("toolName", maxBodyBytes)), conversationID: o.id("conversationId")}
 	t.parameters = texts(o.object("replacementParams"))
@@ -258,16 +263,11 @@ type processingJSON struct {
 }
 
 func (s *Server) executeAsync(c echo.Context) error {
-	_, m, err := s.readBody(c)
-	if err != nil {
-		return err
+	var started engine.Started
+	t, err := s.readToolCall(c)
+	if err == nil {
+		started, err = s.startTool(c, &t)
 	}
-	t, err := readToolCall(m)
-	if err != nil {
-		return refuseTool(c, err)
-	}
-
-	started, err := s.startTool(c, &t)
 	if err != nil {
 		return refuseTool(c, err)
 	}
@@ -285,11 +285,7 @@ type executedJSON struct {
 }
 
 func (s *Server) executeSync(c echo.Context) error {
-	_, m, err := s.readBody(c)
-	if err != nil {
-		return err
-	}
-	t, err := readToolCall(m)
+	t, err := s.readToolCall(c)
 	if err != nil {
 		return refuseTool(c, err)
 	}

@@ -97,7 +97,7 @@ func indent(text string, most int) string {
 			continue
 		case '"':
 			from := i
-			i = endOfString(t, i)
+			i = loosejson.EndOfString(t, i) - 1
 			b.WriteString(t[from : i+1])
 			continue
 		case '{', '[':
@@ -133,16 +133,6 @@ func newLine(b *strings.Builder, depth int) {
 	}
 }
 
-// endOfString returns where a string of valid JSON ends.
-func endOfString(t string, i int) int {
-	for i++; t[i] != '"'; i++ {
-		if t[i] == '\\' {
-			i++
-		}
-	}
-	return i
-}
-
 // line returns the index after an object or list of valid JSON, if it is short enough for a line.
 func line(t string, from int) (end int, short bool) {
 	depth, long := 0, 0
@@ -152,7 +142,7 @@ func line(t string, from int) (end int, short bool) {
 			continue
 		case '"':
 			at := i
-			i = endOfString(t, i)
+			i = loosejson.EndOfString(t, i) - 1
 			long += i - at
 		case '{', '[':
 			depth++
