@@ -49,7 +49,6 @@ func addRow(o *object, r store.Row) {
 	o.b = append(o.b, '}')
 }
 
-// addRowWithKind appends a row with its kind.
 func addRowWithKind(o *object, r store.Row) {
 	o.b = append(o.b, '{')
 	o.raw("kind", `"`+string(r.Record.Kind())+`"`)

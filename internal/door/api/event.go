@@ -114,7 +114,6 @@ func (s *Server) openStream(
 	return s.hub.Open(ctx, root, planID, after, e, httpd.AnswerTo(c))
 }
 
-// follow sends the events of a stream until it ends.
 func (s *Server) follow(ctx context.Context, out *eventWriter, stream *live.Stream) error {
 	if err := out.flush(); err != nil {
 		return err

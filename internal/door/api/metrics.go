@@ -27,10 +27,8 @@ func Metrics(
 
 type collector struct{ stats func() *stats }
 
-// Describe implements [prometheus.Collector].
 func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
-// Collect implements [prometheus.Collector].
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	s := c.stats()
 	collectWrites(ch, s)

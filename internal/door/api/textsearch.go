@@ -37,7 +37,6 @@ type textHitJSON struct {
 	After      string       `json:"after"`
 }
 
-// textHit is a hit as it is answered.
 func textHit(h *store.TextHit) textHitJSON {
 	hit := textHitJSON{
 		RootPlanID: h.Run.RootPlanID, Title: h.Run.Title, RunName: h.Run.Name, Project: h.Run.Project, State: h.Run.State,

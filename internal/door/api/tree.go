@@ -54,7 +54,6 @@ func addPlan(o *object, p *tree.Plan) {
 	o.b = append(o.b, '}')
 }
 
-// addOmitted appends which sub-plans are left out.
 func addOmitted(o *object, omitted *tree.Omitted) {
 	o.b = append(o.b, '{')
 	o.int("plans", omitted.Plans)
@@ -81,7 +80,6 @@ var waitView = viewOf(record.KindWait, []string{
 	"subjectSha256", "decisionText", "startTime", "endTime", "expiresAt",
 }, nil)
 
-// defaultWaitTitle is the title of waits that have none.
 const defaultWaitTitle = "Awaiting user input."
 
 // addWaitState appends the form that a run waits for, or null.

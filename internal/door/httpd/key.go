@@ -32,7 +32,6 @@ const (
 
 var scopes = []Scope{ScopeWrite, ScopeRead, ScopeRun, ScopeDecide, ScopeAdmin}
 
-// scopeNames are the names of all scopes, for people.
 const scopeNames = "write, read, run, decide, admin"
 
 // What a route may need instead of a scope.
@@ -47,7 +46,6 @@ const keyPrefix = "actlog_"
 // keyHashBytes is how much of the hash of a key stands for it.
 const keyHashBytes = 16
 
-// maxNameBytes bounds the names of keys.
 const maxNameBytes = 64
 
 // Keys are the API keys that a server accepts. It knows only their hashes: 32 random bytes

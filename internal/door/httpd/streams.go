@@ -33,7 +33,6 @@ type streams struct {
 	open  map[*stream]bool
 }
 
-// stream is one of them.
 type stream struct {
 	client Client
 	key    *key

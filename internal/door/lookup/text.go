@@ -69,7 +69,6 @@ func (l *Lookup) SearchTexts(c echo.Context, q *httpd.Query, perRun int) (page T
 	return page, err
 }
 
-// kindsOf reads kinds of rows, with commas between them.
 func kindsOf(q *httpd.Query) (kinds []record.Kind) {
 	if q.Text("kind") == "" {
 		return nil
@@ -85,7 +84,6 @@ func kindsOf(q *httpd.Query) (kinds []record.Kind) {
 	return kinds
 }
 
-// textCursors are the cursors of the search in texts.
 const textCursors = "texts"
 
 // TextCursor returns the cursor of a place.

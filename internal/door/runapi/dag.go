@@ -251,7 +251,6 @@ func (s *Server) execution(form func(*runs.Execution) any) echo.HandlerFunc {
 	}
 }
 
-// executionItemJSON is an execution in a list.
 type executionItemJSON struct {
 	ExecutionID string     `json:"execution_id"`
 	PlanID      string     `json:"plan_id"`
@@ -309,7 +308,6 @@ type providersJSON struct {
 	Models    map[string][]string `json:"models"`
 }
 
-// providers serves the providers and their models.
 func (s *Server) providers(c echo.Context) error {
 	out := providersJSON{Providers: []string{}, Default: map[string]string{}, Models: map[string][]string{}}
 	for _, m := range s.catalog.Models() {

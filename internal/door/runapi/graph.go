@@ -64,7 +64,6 @@ func executionInfo(e *runs.Execution) any {
 	}
 }
 
-// nodeResultJSON is what came of a node.
 type nodeResultJSON struct {
 	NodeID string   `json:"node_id"`
 	Name   string   `json:"name"`
@@ -90,7 +89,6 @@ func failureOf(step *record.AgentExecution) *string {
 	return step.ErrorMessage
 }
 
-// executionResultJSON is what came of an execution, node by node.
 type executionResultJSON struct {
 	ExecutionID string           `json:"execution_id"`
 	PlanID      string           `json:"plan_id"`
@@ -114,7 +112,6 @@ func executionResult(e *runs.Execution) any {
 	return out
 }
 
-// documentNodeJSON is a node in the document of an execution.
 type documentNodeJSON struct {
 	graphNodeJSON
 	Result *string  `json:"result"`
@@ -122,7 +119,6 @@ type documentNodeJSON struct {
 	Time   *float64 `json:"execution_time"`
 }
 
-// documentJSON is the document of an execution.
 type documentJSON struct {
 	ExecutionID string             `json:"execution_id"`
 	PlanID      string             `json:"plan_id"`
@@ -163,7 +159,6 @@ type frameJSON struct {
 // frameLogs is how many lines of the log a frame has.
 const frameLogs = 10
 
-// frame is a frame as it is sent.
 type frame struct {
 	text []byte
 	last bool

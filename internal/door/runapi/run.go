@@ -211,7 +211,6 @@ func preferredWait(h http.Header) int {
 	return 0
 }
 
-// requestOf reads what a body asks for.
 func requestOf(m members) (engine.Request, error) {
 	o := objectOf(m, "", "executor", "name", "input", "conversationId", "project", "userId", "tags", "limits")
 	r := engine.Request{
@@ -244,7 +243,6 @@ func requestOf(m members) (engine.Request, error) {
 	return r, l.err
 }
 
-// run serves a run as it stands.
 func (s *Server) run(c echo.Context) error {
 	id, err := httpd.NativeID(c, "planId")
 	if err != nil {

@@ -429,7 +429,6 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 	return l.lines()
 }
 
-// log collects lines.
 type log []logged
 
 type logged struct {

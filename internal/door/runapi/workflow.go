@@ -31,7 +31,6 @@ const (
 	customWorkflow = "custom_workflow"
 )
 
-// facadeErrorJSON is an error of the execution API.
 type facadeErrorJSON struct {
 	Error facadeProblem `json:"error"`
 }
@@ -120,7 +119,6 @@ func (s *Server) facadeStart(c echo.Context, input map[string]any, known ...stri
 	return s.starter.Start(c.Request().Context(), r)
 }
 
-// agentMembers are those of a body for an agent.
 var agentMembers = []string{"user_message", "messages", "system_prompt", "force_include_history"}
 
 // runAgent runs an agent to its end.
@@ -267,7 +265,6 @@ func (s *Server) resumed(c echo.Context, last string) (run engine.Started, after
 	return engine.Started{RootPlanID: d.Plan.RootPlanID, PlanID: planID, Executor: d.Executor}, after, nil
 }
 
-// sessionJSON is what is known of a session.
 type sessionJSON struct {
 	SessionID     string    `json:"session_id"`
 	AgentName     *string   `json:"agent_name"`
@@ -376,6 +373,7 @@ func (s *Server) history(c echo.Context) error {
 	if err != nil {
 		return refuseSession(c, err)
 	}
+
 	messages, err := s.store.Messages(c.Request().Context(), found.Key, out.Limit, out.Offset)
 	if err != nil {
 		return err

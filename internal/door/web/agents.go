@@ -25,7 +25,6 @@ type agentsView struct {
 	mayStart  bool
 }
 
-// agents shows what can be run.
 func (s *Server) agents(c echo.Context) error {
 	if q := httpd.QueryOf(c); q.Err != nil {
 		return q.Err
@@ -54,7 +53,6 @@ func (v *agentsView) read(ctx context.Context, r *catalog.Catalog) (err error) {
 	return err
 }
 
-// agentStart returns the address of the form that starts an agent.
 func agentStart(name string) string {
 	return startPath(&engine.Startable{Executor: "agent", Name: name})
 }
@@ -104,7 +102,6 @@ func limitsOf(a *catalog.Agent) (limits []string) {
 	return limits
 }
 
-// liveWorkers says how many workers there are.
 func liveWorkers(n int) string {
 	if n == 0 {
 		return "no live worker"

@@ -172,7 +172,6 @@ func remarkLabel(decisions []string) string {
 	return "Remark"
 }
 
-// decisionWord is a decision on its button.
 func decisionWord(d string) string {
 	return cmp.Or(map[string]string{
 		decision.Submit: "Submit", decision.Approve: "Approve", decision.Accept: "Accept", decision.Reject: "Reject",

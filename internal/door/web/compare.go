@@ -32,7 +32,6 @@ const (
 	readTexts = 15 * time.Second
 )
 
-// asking is the form for two runs.
 type asking struct {
 	a, b  string
 	wrong faults // with what was asked
@@ -62,7 +61,6 @@ type compareLine struct {
 	equal int // how many such pairs; 0: the line is one pair
 }
 
-// textPair is a text of two rows.
 type textPair struct {
 	name  string
 	lines []compare.Line // nil: both are the same
@@ -199,7 +197,6 @@ func (v *compareView) lay() {
 	}
 }
 
-// texts compares the texts of the open pair.
 func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) error {
 	p := &v.pairs[v.open]
 	if p.A < 0 || p.B < 0 {
@@ -233,7 +230,6 @@ func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) err
 	return nil
 }
 
-// textWord is what a text is called.
 func textWord(field string) string {
 	return cmp.Or(map[string]string{
 		"errorMessage": "error", "userRequest": "goal", "agentRequest": "goal", "thinkInput": "input",
@@ -260,7 +256,6 @@ func (v *compareView) at(p *compare.Pair) string {
 	return "b:" + v.b.Rows[p.B].At
 }
 
-// path returns the address of the page with a pair.
 func (v *compareView) path(p *compare.Pair) string { return v.address(p, v.equal, -1) }
 
 // address returns the address of the page with a pair, from a line on; -1: where the pair is.
@@ -286,7 +281,6 @@ func (v *compareView) step(by int) string {
 	return v.path(&v.pairs[v.open])
 }
 
-// count says how many pairs differ, and which of them is open.
 func (v *compareView) count() string {
 	switch {
 	case v.differences == 0:
@@ -392,7 +386,6 @@ func signed(n float64, word func(float64) string) string {
 	return ""
 }
 
-// figuresOf returns the figures of a row.
 func figuresOf(r *outline.Row) (f tree.Figures) {
 	switch {
 	case r == nil:

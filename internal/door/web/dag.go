@@ -34,7 +34,6 @@ type dagView struct {
 	edges         []string // as paths of SVG
 }
 
-// nodeView is a node in a drawing.
 type nodeView struct {
 	x, y  int
 	name  string
@@ -67,7 +66,6 @@ func (v *runView) graph(ctx context.Context, reader *store.Reader) error {
 	return nil
 }
 
-// draw draws a graph, whose nodes are steps of the run.
 func (v *runView) draw(g *graph.Graph) *dagView {
 	rows := make([]*outline.Row, len(g.Nodes))
 	for _, s := range v.Plan.Steps {
@@ -189,7 +187,6 @@ func (s *spot) mean() (y float64) {
 	return y
 }
 
-// place gives nodes and edges their places.
 func (d *dagView) place(layers [][]*spot) {
 	most := 0
 	for _, layer := range layers {

@@ -15,7 +15,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// fact is a short value with its name.
 type fact struct {
 	name, value string
 	href        string // where it leads; empty: nowhere
@@ -59,7 +58,6 @@ func (f *facts) cost(usd *float64) {
 	}
 }
 
-// figures adds sums over model calls and tool calls.
 func (f *facts) figures(of *tree.Figures) {
 	some := func(name string, n int64) {
 		if n > 0 {
@@ -181,7 +179,6 @@ func nonEmpty(all []string) (some []string) {
 	return some
 }
 
-// maxTools bounds the tools that a step names.
 const maxTools = 30
 
 // toolsOf says which tools a step called, and how often, in the order of their first calls.

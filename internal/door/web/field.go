@@ -18,7 +18,6 @@ import (
 	"github.com/actlog/actlog/internal/runtime/decision"
 )
 
-// fieldView is a field of a form.
 type fieldView struct {
 	id       string // also the name of its value in what is sent
 	label    string
@@ -31,7 +30,6 @@ type fieldView struct {
 	first    bool // of those that are wrong
 }
 
-// fieldOf returns a field of a form.
 func fieldOf(i int, field map[string]string) fieldView {
 	f := fieldView{
 		id: "value-" + strconv.Itoa(i), label: field["label"], kind: strings.ToLower(field["type"]),
@@ -53,7 +51,6 @@ func fieldOf(i int, field map[string]string) fieldView {
 	return f
 }
 
-// has reports whether an option was chosen.
 func (f *fieldView) has(option string) bool { return slices.Contains(f.given, option) }
 
 // value is what was typed.
@@ -64,7 +61,6 @@ func (f *fieldView) value() string {
 	return strings.Join(f.given, ",")
 }
 
-// placeholder says what may stand in a field.
 func (f *fieldView) placeholder() string {
 	if f.kind == "password" && len(f.given) > 0 {
 		return "Type it again: passwords are not kept."
@@ -117,7 +113,6 @@ func inputMode(kind string) string {
 	return "text"
 }
 
-// maxForm bounds what a form sends.
 const maxForm = 4 << 20
 
 // form reads the form that a page sent. Who sends one is answered with pages, and so needs to be one who may read.

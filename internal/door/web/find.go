@@ -39,7 +39,6 @@ type listing struct {
 	note, more string
 }
 
-// listed is a row in a list.
 type listed struct {
 	row  int
 	why  string // of a failure
@@ -299,7 +298,6 @@ func (v *runView) causeText() string {
 	return text
 }
 
-// plans is how many plans the run has.
 func (v *runView) plans() (n int64) {
 	for i := range v.Rows {
 		if v.Rows[i].Plan != nil {
@@ -333,7 +331,6 @@ func (v *runView) ids() (all [][2]string) {
 	return all
 }
 
-// exportPath is the address of the records of the run.
 func (v *runView) exportPath() string {
 	return "/api/v1/plans/" + url.PathEscape(v.Plan.Record.CurrentPlanID) + "/records?" +
 		url.Values{"root": {v.Plan.Record.RootPlanID}}.Encode()
@@ -347,5 +344,4 @@ func (v *runView) asked() string {
 	return ""
 }
 
-// slow reports whether the list is that of the slow rows.
 func (l *listing) slow() bool { return l.query[0] == "show" && l.query[1] == showSlow }

@@ -25,7 +25,6 @@ const (
 	maxAtOnce = 512 << 10
 )
 
-// passage is a text of a row.
 type passage struct {
 	id    string // in the address of the text
 	label string
@@ -160,7 +159,6 @@ func line(t string, from int) (end int, short bool) {
 	return 0, false
 }
 
-// size says how long a text is.
 func size(text string) string {
 	if n := len(text); n >= 1<<20 {
 		return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB"
@@ -173,7 +171,6 @@ func verbatim(text string) templ.Component {
 	return templ.Raw(strings.ReplaceAll(html.EscapeString(text), "\r", "&#13;"))
 }
 
-// name is what a text is called.
 func (p *passage) name() string { return cmp.Or(strings.TrimSpace(p.label+" "+p.about), "text") }
 
 // canMark reports whether a text may be Markdown.

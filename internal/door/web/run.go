@@ -301,7 +301,6 @@ func (v *runView) newest() string {
 	return ""
 }
 
-// rowName returns what a row is called.
 func rowName(r *outline.Row) string {
 	name := words.Shorten(r.Name(), 200)
 	switch {
@@ -319,7 +318,6 @@ func rowName(r *outline.Row) string {
 	return "(unnamed)"
 }
 
-// kind is the word for what a row is.
 func kind(r *outline.Row) string {
 	switch {
 	case r.Wait != nil:
@@ -334,7 +332,6 @@ func kind(r *outline.Row) string {
 	return "call"
 }
 
-// lasted says how long a row took.
 func (v *runView) lasted(r *outline.Row) string {
 	if ran := v.ran(r); ran > 0 {
 		return words.Duration(ran.Round(time.Second))
@@ -385,7 +382,6 @@ func (v *runView) bar(r *outline.Row) (x, width string, ok bool) {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
-// path returns the address of a row.
 func (v *runView) path(r *outline.Row) string { return v.address("", r, v.fold) }
 
 // address returns the address of the page with a row, or of a piece of it. Without a row, it is that of the tree alone.

@@ -24,7 +24,6 @@ const (
 	maxIndent = 32
 )
 
-// maxPatch is how many rows may be asked for at once.
 const maxPatch = 200
 
 // patch answers with rows as they are now, and those above them.
@@ -138,7 +137,6 @@ type section struct {
 	level int    // the least of its rows
 }
 
-// all returns the sections of the tree.
 func (v *runView) all() []section { return v.sections(v.between(0, len(v.Rows)-1), -1, maxFilled) }
 
 // between returns the visible rows from one to another.

@@ -16,7 +16,6 @@ import (
 	"github.com/actlog/actlog/internal/view/words"
 )
 
-// waitsView is the list of open questions.
 type waitsView struct {
 	questions []store.OpenQuestion
 	project   string
@@ -94,7 +93,6 @@ func waitsPath(project, cursor string) string {
 	return strings.TrimSuffix("/waits?"+withValues(query).Encode(), "?")
 }
 
-// questionName says what is asked.
 func questionName(q *store.OpenQuestion) string {
 	return words.Shorten(cmp.Or(optional.Value(q.Wait.Title), optional.Value(q.Wait.FormDescription), q.Wait.WaitID), 200)
 }
@@ -126,7 +124,6 @@ func (v *waitsView) expires(at time.Time) (when string, ahead bool) {
 // noDeadline is said of a question that is open until it is answered.
 const noDeadline = "no deadline"
 
-// waitPath returns the address of a question in its run.
 func waitPath(q *store.OpenQuestion) string {
 	return rowPath(q.Wait.RootPlanID, &q.Wait)
 }

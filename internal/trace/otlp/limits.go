@@ -42,7 +42,6 @@ var (
 // limits bound how many parts and spans a body may hold.
 type limits struct{ parts, spans int }
 
-// bodyLimits are those of a request.
 var bodyLimits = limits{maxParts, MaxSpans}
 
 // checkProtobuf walks a protobuf message, and enforces the limits that must hold before it is decoded.

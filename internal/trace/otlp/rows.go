@@ -344,7 +344,6 @@ func (n *node) failure() (message, kind *string) {
 	return optional.Pointer(n.facts.ErrorMessage), optional.Pointer(cmp.Or(n.facts.ErrorKind, "error"))
 }
 
-// stepRow returns the row of a step.
 func (p *projection) stepRow(s *step, at *madeStep) *record.AgentExecution {
 	n := s.node
 	row := &record.AgentExecution{
@@ -370,7 +369,6 @@ func (p *projection) stepRow(s *step, at *madeStep) *record.AgentExecution {
 	return row
 }
 
-// cycleRow returns the row of a think-act.
 func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 	n, c := s.node, s.cycles[seq]
 	row := &record.ThinkAct{RootPlanID: p.trace, StepID: n.id, Seq: int64(seq)}
@@ -525,7 +523,6 @@ func withSystem(system, input, sent string) string {
 	return string(append(b, rest...))
 }
 
-// callRow returns the row of a tool call.
 func (p *projection) callRow(s *step, seq, i int) *record.ActTool {
 	t := s.cycles[seq].calls[i]
 	row := &record.ActTool{

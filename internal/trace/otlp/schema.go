@@ -82,7 +82,6 @@ var wireWords = map[uint64]string{
 	wireFixed4: "4 bytes of fixed size",
 }
 
-// value is a type of values.
 type value struct {
 	wire  uint64
 	size  int                  // how many bytes of protobuf an id has, unless it is empty

@@ -55,10 +55,11 @@ func run(root string, steps ...string) compare.Side {
 	}
 
 	tree.Nest(all, cycles, calls)
-	return compare.Side{Outline: outline.Of(tree.Build(root, []*tree.Plan{p}, all)), Sums: func(key record.Key) (map[string]int64, bool) {
+	read := func(key record.Key) (map[string]int64, bool) {
 		of, ok := sums[key]
 		return of, ok
-	}}
+	}
+	return compare.Side{Outline: outline.Of(tree.Build(root, []*tree.Plan{p}, all)), Sums: read}
 }
 
 func hash(s string) (n int64) {
@@ -119,6 +120,7 @@ func TestDiffers(t *testing.T) {
 	a.Rows[1].Step.Record.StartTime, a.Rows[1].Step.Record.EndTime = new(time.Unix(0, 0)), new(time.Unix(1, 0))
 	step.StartTime, step.EndTime = new(time.Unix(0, 0)), new(time.Unix(3, 0))
 	cycle.OutputTokens, cycle.CostUSD = new(int64(1)), new(0.1)
+
 	read := b.Sums
 	b.Sums = func(key record.Key) (map[string]int64, bool) {
 		if key == b.Rows[3].Call.Record.Key() {
