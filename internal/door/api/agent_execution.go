@@ -20,13 +20,9 @@ const wholeStep = 8 << 20
 const streamedRow = 16 << 20
 
 func (s *Server) step(c echo.Context) error {
-	id, err := httpd.NativeID(c, "stepId")
-	if err != nil {
-		return err
-	}
-
 	q := httpd.QueryOf(c, "root", "contents")
 	root, once := q.Text("root"), onceOf(q)
+	id := q.ID("stepId")
 	if q.Err != nil {
 		return q.Err
 	}

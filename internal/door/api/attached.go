@@ -5,6 +5,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
@@ -13,19 +14,14 @@ import (
 // the list in cursors.
 func (s *Server) listAttached(kind record.Kind, name string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		id, err := httpd.NativeID(c, "planId")
-		if err != nil {
-			return err
-		}
-
 		q := httpd.QueryOf(c, "root", "limit", "cursor")
 		root, after := q.Text("root"), q.Cursor(name)
-		limit := q.Limit()
+		id, limit := q.ID("planId"), q.Limit()
 		if q.Err != nil {
 			return q.Err
 		}
 
-		from := store.Position(orDefault(after, httpd.Cursor{}))
+		from := store.Position(optional.Value(after))
 		rows, next, err := s.lookup.Reader(c).Attached(c.Request().Context(), kind, root, id, from, limit)
 		if err != nil {
 			return err
@@ -53,7 +49,6 @@ func addRow(o *object, r store.Row) {
 	o.b = append(o.b, '}')
 }
 
-// addRowWithKind appends a row with its kind.
 func addRowWithKind(o *object, r store.Row) {
 	o.b = append(o.b, '{')
 	o.raw("kind", `"`+string(r.Record.Kind())+`"`)

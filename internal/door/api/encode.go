@@ -103,7 +103,6 @@ func newObject(spill func(part []byte) error) *object {
 	return o
 }
 
-// reset begins again.
 func (o *object) reset() { o.b, o.err = o.b[:0], nil }
 
 // free lets the buffer be used again.
@@ -227,7 +226,6 @@ func list[T any](o *object, name string, items []T, add func(*object, T)) {
 	o.b = append(o.b, ']')
 }
 
-// fields adds the fields of a record.
 func (o *object) fields(v view, c record.Change) {
 	row := reflect.ValueOf(c).Elem()
 	for _, f := range v {
@@ -320,13 +318,6 @@ func encode(v any) ([]byte, error) {
 	return b, nil
 }
 
-func orDefault[T any](p *T, d T) T {
-	if p == nil {
-		return d
-	}
-	return *p
-}
-
 func orEmpty(list []string) []string {
 	if list == nil {
 		return []string{}
@@ -334,5 +325,4 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// defaultProject is the project of plans that name none.
 const defaultProject = "default"

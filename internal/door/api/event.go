@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,19 +31,12 @@ const (
 	openTimeout = 5 * time.Second
 )
 
-var errStreams = &httpd.Problem{
-	Status: http.StatusServiceUnavailable,
-	Detail: "the server has as many streams of events as it may; try again soon, or another server", RetryAfter: 5,
-}
+var errStreams = httpd.Later(5, "the server has as many streams of events as it may; try again soon, or another server")
 
 // planEvents streams the tree that a plan belongs to, until the plan has ended.
 func (s *Server) planEvents(c echo.Context) error {
-	id, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return err
-	}
 	q := httpd.QueryOf(c, "root", "after", "deltas", "lean")
-	return s.sendEvents(c, q, id)
+	return s.sendEvents(c, q, q.ID("planId"))
 }
 
 // allEvents streams all root plans.
@@ -120,7 +114,6 @@ func (s *Server) openStream(
 	return s.hub.Open(ctx, root, planID, after, e, httpd.AnswerTo(c))
 }
 
-// follow sends the events of a stream until it ends.
 func (s *Server) follow(ctx context.Context, out *eventWriter, stream *live.Stream) error {
 	if err := out.flush(); err != nil {
 		return err
@@ -227,7 +220,7 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 		}
 
 		if !p.Deleted {
-			out.Plans[i].Project, out.Plans[i].Completed = new(orDefault(r.Project, defaultProject)), r.State.Terminal()
+			out.Plans[i].Project, out.Plans[i].Completed = cmp.Or(r.Project, new(defaultProject)), r.State.Terminal()
 		}
 	}
 	return encode(out)

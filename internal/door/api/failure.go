@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/view/outline"
@@ -69,9 +70,8 @@ func causeOf(p *store.PlanSummary) *causeJSON {
 
 // reasonOf returns a row with what went wrong there.
 func reasonOf(r *outline.Row, f *tree.Failure) reasonJSON {
-	reason := reasonJSON{placeJSON: placeOf(r), ErrorKind: f.Kind, ErrorMessage: f.Message, Tool: f.Tool}
-	if text := f.Text(); text != "" {
-		reason.Text = &text
+	reason := reasonJSON{
+		placeJSON: placeOf(r), ErrorKind: f.Kind, ErrorMessage: f.Message, Tool: f.Tool, Text: optional.Pointer(f.Text()),
 	}
 	reason.StartTime, reason.EndTime = r.Times()
 	return reason
@@ -79,13 +79,8 @@ func reasonOf(r *outline.Row, f *tree.Failure) reasonJSON {
 
 // listFailures lists what failed in a plan and below it, the cause first.
 func (s *Server) listFailures(c echo.Context) error {
-	id, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return err
-	}
-
 	q := httpd.QueryOf(c, "root")
-	root := q.Text("root")
+	id, root := q.ID("planId"), q.Text("root")
 	if q.Err != nil {
 		return q.Err
 	}
@@ -121,9 +116,5 @@ func (s *Server) listFailures(c echo.Context) error {
 }
 
 func placeOf(r *outline.Row) placeJSON {
-	p := placeJSON{At: r.At, Kind: r.Key().Kind, State: r.State()}
-	if name := r.Name(); name != "" {
-		p.Name = &name
-	}
-	return p
+	return placeJSON{At: r.At, Kind: r.Key().Kind, Name: optional.Pointer(r.Name()), State: r.State()}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/record"
 )
 
@@ -21,14 +22,10 @@ type hitJSON struct {
 
 // search lists the texts of a plan and below it that have what the query asks for.
 func (s *Server) search(c echo.Context) error {
-	id, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return err
-	}
-
 	q := httpd.QueryOf(c, "root", "q", "limit", "cursor")
-	root, text := q.Text("root"), q.Text("q")
-	limit, from := q.Limit(), q.Cursor("search")
+	id, root := q.ID("planId"), q.Text("root")
+	text, from := q.Text("q"), q.Cursor("search")
+	limit := q.Limit()
 	if q.Err != nil {
 		return q.Err
 	}
@@ -56,11 +53,9 @@ func (s *Server) search(c echo.Context) error {
 	}
 
 	for _, h := range found.Hits {
-		hit := hitJSON{placeOf(&o.Rows[h.Row]), h.Kind, nil, h.Field, h.Before, h.Match, h.After}
-		if h.ID != "" {
-			hit.TextID = &h.ID
-		}
-		out.Items = append(out.Items, hit)
+		out.Items = append(out.Items, hitJSON{
+			placeOf(&o.Rows[h.Row]), h.Kind, optional.Pointer(h.ID), h.Field, h.Before, h.Match, h.After,
+		})
 	}
 
 	if found.Next != nil {

@@ -21,7 +21,7 @@ func Health(s interface {
 }, server *httpd.Server) []httpd.Route {
 	ready := func(c echo.Context) error {
 		if server.Draining() {
-			return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}
+			return httpd.Later(1, "the server is shutting down")
 		}
 
 		ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
@@ -76,7 +76,7 @@ func NotReady(err error) *httpd.Problem {
 	if errors.Is(err, store.ErrNotMigrated) {
 		detail = store.ErrNotMigrated.Error()
 	}
-	return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: detail, RetryAfter: 1}
+	return httpd.Later(1, detail)
 }
 
 // Waiting returns the routes of a process that waits for its database: it lives, and refuses everything else with the

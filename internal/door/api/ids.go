@@ -41,9 +41,7 @@ func (s *Server) planIDs(c echo.Context) error {
 
 	switch {
 	case errors.Is(err, store.ErrSlow):
-		return &httpd.Problem{
-			Status: http.StatusServiceUnavailable, Detail: "it takes too long to find the ids: give more of one", RetryAfter: 10,
-		}
+		return httpd.Later(10, "it takes too long to find the ids: give more of one")
 	case err != nil:
 		return err
 	}

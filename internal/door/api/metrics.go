@@ -27,19 +27,29 @@ func Metrics(
 
 type collector struct{ stats func() *stats }
 
-// metric is one figure.
-type metric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*stats) float64
+func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.stats()
+	collectWrites(ch, s)
+	collectConnections(ch, s)
+	collectUpkeep(ch, s)
+	collectStreams(ch, s)
 }
 
-func gauge(name, help string, value func(*stats) float64) metric {
-	return metric{prometheus.NewDesc("actlog_"+name, help, nil, nil), prometheus.GaugeValue, value}
+// figure is what a metric may show.
+type figure interface {
+	~int | ~int64 | ~uint64 | ~float64
 }
 
-func counter(name, help string, value func(*stats) float64) metric {
-	return metric{prometheus.NewDesc("actlog_"+name+"_total", help, nil, nil), prometheus.CounterValue, value}
+func gauge[F figure](ch chan<- prometheus.Metric, name, help string, value F) {
+	desc := prometheus.NewDesc("actlog_"+name, help, nil, nil)
+	ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value))
+}
+
+func counter[F figure](ch chan<- prometheus.Metric, name, help string, value F) {
+	desc := prometheus.NewDesc("actlog_"+name+"_total", help, nil, nil)
+	ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value))
 }
 
 // timestamp returns seconds since 1970, and 0 for never.
@@ -50,126 +60,72 @@ func timestamp(t time.Time) float64 {
 	return float64(t.UnixMilli()) / 1000
 }
 
-var figures = []metric{
-	gauge("store_queue_rows", "Rows that wait to be written, or are being written.", func(s *stats) float64 {
-		return float64(s.QueueRows)
-	}),
-	gauge("store_queue_bytes", "Their bytes, as estimated.", func(s *stats) float64 { return float64(s.QueueBytes) }),
-	gauge("store_queue_waiting", "Writes that wait for room in the queue.", func(s *stats) float64 {
-		return float64(s.QueueWaiting)
-	}),
-	counter("store_batches", "Transactions that were committed.", func(s *stats) float64 { return float64(s.Batches) }),
-	counter("store_rows", "Rows in them, changed or not.", func(s *stats) float64 { return float64(s.Rows) }),
-	counter("store_folded", "Changes that met another one to the same row in their transaction.", func(s *stats) float64 {
-		return float64(s.Folded)
-	}),
-	counter("store_retries", "Transactions that were tried again.", func(s *stats) float64 { return float64(s.Retries) }),
-	counter("store_refused", "Records that were answered with a rejection.", func(s *stats) float64 {
-		return float64(s.Refused)
-	}),
-	counter("store_given_up", "Records that were answered with an error, because Postgres was away for too long.",
-		func(s *stats) float64 {
-			return float64(s.GivenUp)
-		}),
-	gauge("store_last_error_timestamp_seconds", "When a transaction last failed; 0: never.", func(s *stats) float64 {
-		return timestamp(s.LastErrorAt)
-	}),
-	gauge("store_connections_acquired", "Connections to Postgres in use.", func(s *stats) float64 {
-		return float64(s.Pool.Acquired)
-	}),
-	gauge("store_connections_idle", "Connections to Postgres not in use.", func(s *stats) float64 {
-		return float64(s.Pool.Idle)
-	}),
-	gauge("store_connections_max", "Connections to Postgres that there may be.", func(s *stats) float64 {
-		return float64(s.Pool.Max)
-	}),
-	counter("store_connection_waits", "Times that a connection had to be waited for.", func(s *stats) float64 {
-		return float64(s.Pool.Waits)
-	}),
-	counter("store_connection_wait_seconds", "Time spent acquiring connections.", func(s *stats) float64 {
-		return s.Pool.WaitDuration.Seconds()
-	}),
-	gauge("store_replica_used", "1 if reads are made at the replica.", func(s *stats) float64 {
-		if s.Replica.Used {
-			return 1
-		}
-		return 0
-	}),
-	gauge("store_replica_lag_seconds", "How far the replica was behind at most, at the last look.",
-		func(s *stats) float64 {
-			return s.Replica.Lag.Seconds()
-		}),
-	counter("store_replica_reads", "Reads that were made at the replica.", func(s *stats) float64 {
-		return float64(s.Replica.Reads)
-	}),
-	counter("store_replica_passed", "Reads that were made at the primary instead.", func(s *stats) float64 {
-		return float64(s.Replica.Passed)
-	}),
-	counter("store_partitions_added", "Partitions that this server added.", func(s *stats) float64 {
-		return float64(s.upkeep.PartitionsAdded)
-	}),
-	gauge("store_partitions_until_timestamp_seconds",
-		"The day from which on only the default partitions catch detail; 0: there are no others.", func(s *stats) float64 {
-			return timestamp(s.upkeep.PartitionsUntil)
-		}),
-	counter("store_partitions_dropped", "Partitions of detail that this server dropped, by retention.",
-		func(s *stats) float64 {
-			return float64(s.upkeep.PartitionsDropped)
-		}),
-	counter("store_trees_deleted", "Trees that this server deleted, by retention or on request.", func(s *stats) float64 {
-		return float64(s.TreesDeleted)
-	}),
-	counter("store_runs_interrupted", "Silent runs that this server marked INTERRUPTED.", func(s *stats) float64 {
-		return float64(s.upkeep.RunsInterrupted)
-	}),
-	counter("otlp_traces_without_agent",
-		"Times that the spans of a trace, all that came so far, said nothing of an agent.", func(s *stats) float64 {
-			return float64(s.TracesWithoutRows)
-		}),
-	gauge("live_streams", "Streams of events that are open.", func(s *stats) float64 { return float64(s.live.Streams) }),
-	counter("live_events", "Events that were given to clients.", func(s *stats) float64 { return float64(s.live.Events) }),
-	counter("live_cut", "Streams that were cut because their clients read too slowly.", func(s *stats) float64 {
-		return float64(s.live.Cut)
-	}),
-	gauge("live_feed_lag_seconds",
-		"How old the oldest change was that the last read of the feed found, or since when there was no read; 0 without "+
-			"streams.", func(s *stats) float64 {
-			return s.live.Lag.Seconds()
-		}),
-	gauge("live_feed_gaps", "Changes that are waited for because their transactions may not have committed; 0 without "+
-		"streams.", func(s *stats) float64 {
-		return float64(s.live.Gaps)
-	}),
-	counter("store_upkeep_failures", "Rounds of upkeep that failed.", func(s *stats) float64 {
-		return float64(s.upkeep.Failures + s.TraceFailures)
-	}),
-}
+func collectWrites(ch chan<- prometheus.Metric, s *stats) {
+	gauge(ch, "store_queue_rows", "Rows that wait to be written, or are being written.", s.QueueRows)
+	gauge(ch, "store_queue_bytes", "Their bytes, as estimated.", s.QueueBytes)
+	gauge(ch, "store_queue_waiting", "Writes that wait for room in the queue.", s.QueueWaiting)
+	counter(ch, "store_batches", "Transactions that were committed.", s.Batches)
+	counter(ch, "store_rows", "Rows in them, changed or not.", s.Rows)
+	counter(ch, "store_folded", "Changes that met another one to the same row in their transaction.", s.Folded)
+	counter(ch, "store_retries", "Transactions that were tried again.", s.Retries)
+	counter(ch, "store_refused", "Records that were answered with a rejection.", s.Refused)
 
-var batchSeconds = prometheus.NewDesc("actlog_store_batch_duration_seconds", "How long committed transactions took.",
-	nil, nil)
+	counter(ch, "store_given_up",
+		"Records that were answered with an error, because Postgres was away for too long.", s.GivenUp)
+	gauge(ch, "store_last_error_timestamp_seconds", "When a transaction last failed; 0: never.", timestamp(s.LastErrorAt))
 
-// Describe implements [prometheus.Collector].
-func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for i := range figures {
-		ch <- figures[i].desc
-	}
-	ch <- batchSeconds
-}
-
-// Collect implements [prometheus.Collector].
-func (c collector) Collect(ch chan<- prometheus.Metric) {
-	st := c.stats()
-	for i := range figures {
-		m := &figures[i]
-		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(st))
-	}
-
-	h := &st.BatchSeconds
+	h := &s.BatchSeconds
 	buckets := make(map[float64]uint64, len(h.Bounds))
 	var upTo uint64
 	for i, bound := range h.Bounds {
 		upTo += h.Counts[i]
 		buckets[bound] = upTo
 	}
-	ch <- prometheus.MustNewConstHistogram(batchSeconds, h.Count, h.Sum, buckets)
+	desc := prometheus.NewDesc("actlog_store_batch_duration_seconds", "How long committed transactions took.", nil, nil)
+	ch <- prometheus.MustNewConstHistogram(desc, h.Count, h.Sum, buckets)
+}
+
+func collectConnections(ch chan<- prometheus.Metric, s *stats) {
+	used := 0
+	if s.Replica.Used {
+		used = 1
+	}
+
+	gauge(ch, "store_connections_acquired", "Connections to Postgres in use.", s.Pool.Acquired)
+	gauge(ch, "store_connections_idle", "Connections to Postgres not in use.", s.Pool.Idle)
+	gauge(ch, "store_connections_max", "Connections to Postgres that there may be.", s.Pool.Max)
+	counter(ch, "store_connection_waits", "Times that a connection had to be waited for.", s.Pool.Waits)
+	counter(ch, "store_connection_wait_seconds", "Time spent acquiring connections.", s.Pool.WaitDuration.Seconds())
+	gauge(ch, "store_replica_used", "1 if reads are made at the replica.", used)
+	gauge(ch, "store_replica_lag_seconds",
+		"How far the replica was behind at most, at the last look.", s.Replica.Lag.Seconds())
+
+	counter(ch, "store_replica_reads", "Reads that were made at the replica.", s.Replica.Reads)
+	counter(ch, "store_replica_passed", "Reads that were made at the primary instead.", s.Replica.Passed)
+}
+
+func collectUpkeep(ch chan<- prometheus.Metric, s *stats) {
+	counter(ch, "store_partitions_added", "Partitions that this server added.", s.upkeep.PartitionsAdded)
+	gauge(ch, "store_partitions_until_timestamp_seconds",
+		"The day from which on only the default partitions catch detail; 0: there are no "+
+			"others.", timestamp(s.upkeep.PartitionsUntil))
+	counter(ch, "store_partitions_dropped",
+		"Partitions of detail that this server dropped, by retention.", s.upkeep.PartitionsDropped)
+	counter(ch, "store_trees_deleted", "Trees that this server deleted, by retention or on request.", s.TreesDeleted)
+	counter(ch, "store_runs_interrupted", "Silent runs that this server marked INTERRUPTED.", s.upkeep.RunsInterrupted)
+
+	counter(ch, "otlp_traces_without_agent",
+		"Times that the spans of a trace, all that came so far, said nothing of an agent.", s.TracesWithoutRows)
+	counter(ch, "store_upkeep_failures", "Rounds of upkeep that failed.", s.upkeep.Failures+s.TraceFailures)
+}
+
+func collectStreams(ch chan<- prometheus.Metric, s *stats) {
+	gauge(ch, "live_streams", "Streams of events that are open.", s.live.Streams)
+	counter(ch, "live_events", "Events that were given to clients.", s.live.Events)
+	counter(ch, "live_cut", "Streams that were cut because their clients read too slowly.", s.live.Cut)
+	gauge(ch, "live_feed_lag_seconds",
+		"How old the oldest change was that the last read of the feed found, or since when there was no "+
+			"read; 0 without streams.", s.live.Lag.Seconds())
+	gauge(ch, "live_feed_gaps",
+		"Changes that are waited for because their transactions may not have committed; 0 without streams.", s.live.Gaps)
 }

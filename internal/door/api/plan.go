@@ -14,13 +14,9 @@ import (
 )
 
 func (s *Server) plan(c echo.Context) error {
-	id, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return err
-	}
-
 	q := httpd.QueryOf(c, "root", "maxDepth")
 	root, maxDepth := q.Text("root"), maxDepthOf(q)
+	id := q.ID("planId")
 	if q.Err != nil {
 		return q.Err
 	}
@@ -39,11 +35,9 @@ func sendPlan(c echo.Context, p *tree.Plan, maxDepth int) error {
 
 // deletePlan deletes the tree of a root plan for good.
 func (s *Server) deletePlan(c echo.Context) error {
-	id, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return err
-	}
-	if q := httpd.QueryOf(c); q.Err != nil {
+	q := httpd.QueryOf(c)
+	id := q.ID("planId")
+	if q.Err != nil {
 		return q.Err
 	}
 
@@ -79,7 +73,7 @@ func addItem(o *object, p store.PlanSummary) {
 }
 
 func (s *Server) listPlans(c echo.Context) error {
-	page, err := s.lookup.PlanPage(c)
+	page, err := s.lookup.PlanPage(c, httpd.QueryOf(c, lookup.PlanQuery...))
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,6 @@
 package api
 
 import (
-	"fmt"
-	"strconv"
-
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
@@ -17,17 +14,7 @@ import (
 const defaultMaxDepth = 50
 
 // maxDepthOf reads how many levels of sub-plans a tree may show.
-func maxDepthOf(q *httpd.Query) int {
-	s := q.Text("maxDepth")
-	if s == "" {
-		return defaultMaxDepth
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > tree.MaxDepth {
-		q.Err = httpd.BadField("maxDepth", fmt.Sprintf("must be a number from 0 to %d", tree.MaxDepth))
-	}
-	return n
-}
+func maxDepthOf(q *httpd.Query) int { return q.Number("maxDepth", defaultMaxDepth, 0, tree.MaxDepth) }
 
 // onceOf reads whether each content is to come once, with references to it.
 func onceOf(q *httpd.Query) bool {

@@ -77,13 +77,9 @@ var errHead = errors.New("the head is enough")
 // exportRecords sends the whole tree of a plan as the records that make it, one per line, as
 // they come from the database. If that breaks off, so does the answer.
 func (s *Server) exportRecords(c echo.Context) error {
-	id, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return err
-	}
-
 	q := httpd.QueryOf(c, "root", "contents")
 	root, once := q.Text("root"), onceOf(q)
+	id := q.ID("planId")
 	if q.Err != nil {
 		return q.Err
 	}

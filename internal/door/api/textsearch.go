@@ -8,6 +8,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/lookup"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
@@ -36,20 +37,12 @@ type textHitJSON struct {
 	After      string       `json:"after"`
 }
 
-// textHit is a hit as it is answered.
 func textHit(h *store.TextHit) textHitJSON {
-	given := func(s string) *string {
-		if s == "" {
-			return nil
-		}
-		return &s
-	}
-
 	hit := textHitJSON{
 		RootPlanID: h.Run.RootPlanID, Title: h.Run.Title, RunName: h.Run.Name, Project: h.Run.Project, State: h.Run.State,
 		Began: h.Run.BeganAt,
-		At:    lookup.TextAt(h), Kind: h.Key.Kind, PlanID: given(h.PlanID), StepID: given(h.StepID), Name: given(h.Name),
-		Field: h.Field, Before: h.Before, Match: h.Match, After: h.After,
+		At:    lookup.TextAt(h), Kind: h.Key.Kind, PlanID: optional.Pointer(h.PlanID), StepID: optional.Pointer(h.StepID),
+		Name: optional.Pointer(h.Name), Field: h.Field, Before: h.Before, Match: h.Match, After: h.After,
 	}
 
 	switch h.Key.Kind {
@@ -66,12 +59,7 @@ func textHit(h *store.TextHit) textHitJSON {
 // searchTexts lists the texts of all runs that have what the query asks for.
 func (s *Server) searchTexts(c echo.Context) error {
 	q := httpd.QueryOf(c, append(lookup.SearchQuery, "perRun")...)
-	perRun := 0
-	if q.Text("perRun") != "" {
-		perRun = q.Number("perRun", 1, maxPerRun)
-	}
-
-	page, err := s.lookup.SearchTexts(c, q, perRun)
+	page, err := s.lookup.SearchTexts(c, q, q.Number("perRun", 0, 1, maxPerRun))
 	if err != nil {
 		return err
 	}

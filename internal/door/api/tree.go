@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/actlog/actlog/internal/record/content"
@@ -53,7 +54,6 @@ func addPlan(o *object, p *tree.Plan) {
 	o.b = append(o.b, '}')
 }
 
-// addOmitted appends which sub-plans are left out.
 func addOmitted(o *object, omitted *tree.Omitted) {
 	o.b = append(o.b, '{')
 	o.int("plans", omitted.Plans)
@@ -80,7 +80,6 @@ var waitView = viewOf(record.KindWait, []string{
 	"subjectSha256", "decisionText", "startTime", "endTime", "expiresAt",
 }, nil)
 
-// defaultWaitTitle is the title of waits that have none.
 const defaultWaitTitle = "Awaiting user input."
 
 // addWaitState appends the form that a run waits for, or null.
@@ -93,7 +92,7 @@ func addWaitState(o *object, p *tree.Plan) {
 
 	o.b = append(o.b, '{')
 	o.text("planId", &p.Record.RootPlanID)
-	o.text("title", new(orDefault(w.Title, defaultWaitTitle)))
+	o.text("title", cmp.Or(w.Title, new(defaultWaitTitle)))
 	o.bool("waiting", true)
 	o.fields(waitView, w)
 	o.b = append(o.b, '}')

@@ -14,29 +14,28 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// admit is Admit for a request, which may also have the cookie of a session. That opens what a key opens, but writes
-// only if a page of this server sent them: browsers add cookies by themselves.
+// admit returns the key that a request brings, and the problem if it is not good for something. A request may also
+// have the cookie of a session. That opens what a key opens, but writes only if a page of this server sent them:
+// browsers add cookies by themselves.
 func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, refused *Problem, err error) {
 	keys := s.keys.Load()
 	if keys == nil {
 		return anybody, false, nil, nil
 	}
 
-	secret := bearer(r.Header.Get(echo.HeaderAuthorization), r.Header.Get(keyHeader))
+	secret := bearer(r.Header)
 	found = keys.find(secret)
 	if byCookie = secret == ""; byCookie {
 		if found, err = s.loggedIn(r.Context(), r, keys); err != nil {
 			return nil, true, nil, err
 		}
 		if safe := r.Method == http.MethodGet || r.Method == http.MethodHead; found != nil && !safe && !fromOwnPage(r) {
-			return found, true, &Problem{
-				Status: http.StatusForbidden, Detail: "a session writes only from the web page; programs send an API key",
-			}, nil
+			return found, true,
+				Refused(http.StatusForbidden, "a session writes only from the web page; programs send an API key"), nil
 		}
 	}
 
-	_, refused = found.admit(need)
-	return found, byCookie, refused, nil
+	return found, byCookie, found.admit(need), nil
 }
 
 // anybody is the key of everybody where no keys are set.

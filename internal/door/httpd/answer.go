@@ -31,11 +31,8 @@ const (
 var answerChunks = sync.Pool{New: func() any { return new([answerChunk]byte) }}
 
 // ErrTooLarge answers a request whose answer is more than may be held in memory for one.
-var ErrTooLarge = &Problem{
-	Status: http.StatusRequestEntityTooLarge,
-	Detail: "this answer is larger than the server holds in memory for one request; read the plan row by row, at " +
-		"/api/v1/plans/{planId}/records, or one step at a time",
-}
+var ErrTooLarge = Refused(http.StatusRequestEntityTooLarge, "this answer is larger than the server holds in memory "+
+	"for one request; read the plan row by row, at /api/v1/plans/{planId}/records, or one step at a time")
 
 // Answer is the answer to one request on its way out. It is made as fast as it can be, and held
 // until the handler has returned. Only then it is sent, so a client that reads slowly holds
@@ -313,10 +310,8 @@ func (a *Answer) replace() http.ResponseWriter {
 // replacement is what is sent instead of an answer.
 type replacement struct{ *Answer }
 
-// WriteHeader implements [http.ResponseWriter].
 func (r replacement) WriteHeader(status int) { r.status = status }
 
-// Write implements [io.Writer].
 func (r replacement) Write(p []byte) (int, error) {
 	if r.buffer(p); r.err != nil {
 		return 0, r.err
@@ -324,7 +319,6 @@ func (r replacement) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// freeChunk lets a chunk be used again.
 func freeChunk(chunk []byte) {
 	if cap(chunk) == answerChunk {
 		answerChunks.Put((*[answerChunk]byte)(chunk[:answerChunk]))
@@ -371,7 +365,6 @@ func (a *Answer) made() {
 	a.releaseAllBut(a.size)
 }
 
-// send sends what is held, chunk by chunk.
 func (a *Answer) send() {
 	if a.streamed || a.err != nil || a.status == 0 && len(a.chunks) == 0 {
 		return
@@ -390,7 +383,6 @@ func (a *Answer) send() {
 	a.sendHeld()
 }
 
-// sendHeld sends what is held.
 func (a *Answer) sendHeld() {
 	if a.status != 0 && !a.begun {
 		a.ResponseWriter.WriteHeader(a.status)

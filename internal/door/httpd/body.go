@@ -22,12 +22,10 @@ const (
 )
 
 // ErrSlow answers a request whose body does not come in time.
-var ErrSlow = &Problem{
-	Status: http.StatusRequestTimeout,
-	Detail: fmt.Sprintf("the body came too slowly; nothing of it was written. A body may take %d seconds, and beyond "+
+var ErrSlow = Refused(http.StatusRequestTimeout,
+	fmt.Sprintf("the body came too slowly; nothing of it was written. A body may take %d seconds, and beyond "+
 		"its first %d KiB, decompressed, it must come with at least %d KiB per second; send smaller bodies",
-		int(readTimeout.Seconds()), freeBytes>>10, leastRate>>10),
-}
+		int(readTimeout.Seconds()), freeBytes>>10, leastRate>>10))
 
 // Body is the body of a request, and what the request holds of the budget for bodies.
 //

@@ -13,11 +13,8 @@ type Budget struct{ held *quota }
 // The answers to a request for which a budget has no room.
 var (
 	// ErrBusy: all clients together hold all of it.
-	ErrBusy = &Problem{
-		Status: http.StatusServiceUnavailable,
-		Detail: "the server holds as much in memory for all clients as it can at the moment; nothing of this request was " +
-			"done, send the same again soon", RetryAfter: 1,
-	}
+	ErrBusy = Later(1, "the server holds as much in memory for all clients as it can at the moment; nothing of this "+
+		"request was done, send the same again soon")
 	// ErrClientShare: the client holds its share.
 	ErrClientShare = &Problem{
 		Status: http.StatusTooManyRequests,
@@ -31,11 +28,8 @@ var (
 			"memory; nothing of it was done, send less at once, or the same again when the others are answered", RetryAfter: 1,
 	}
 	// ErrOverShare: the request alone needs more than may be held for one.
-	ErrOverShare = &Problem{
-		Status: http.StatusRequestEntityTooLarge,
-		Detail: "this request alone needs more memory than the server holds for one; nothing of it was done, send less " +
-			"at once",
-	}
+	ErrOverShare = Refused(http.StatusRequestEntityTooLarge, "this request alone needs more memory than the server "+
+		"holds for one; nothing of it was done, send less at once")
 )
 
 // NewBudget returns a budget of size bytes.

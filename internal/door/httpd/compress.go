@@ -30,7 +30,6 @@ type paced struct {
 	answer *Answer
 }
 
-// Write implements [io.Writer].
 func (p paced) Write(b []byte) (int, error) {
 	defer p.answer.compress(len(b))()
 	return p.ResponseWriter.Write(b)

@@ -34,7 +34,6 @@ const (
 	unspared        // it serves a request, and is not closed
 )
 
-// connection is one of them.
 type connection struct {
 	net.Conn
 	listener *connections
@@ -77,7 +76,6 @@ func (l *connections) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements [net.Listener].
 func (l *connections) Close() error {
 	l.close.Do(func() { close(l.closed) })
 	return l.Listener.Close()
@@ -214,7 +212,6 @@ func (c *connection) forget() {
 	c.listener.open.add(c.client, -1)
 }
 
-// Close implements [net.Conn].
 func (c *connection) Close() error {
 	c.listener.open.Lock()
 	c.forget()

@@ -183,10 +183,8 @@ func (d *door) refuseForeignPages(next echo.HandlerFunc) echo.HandlerFunc {
 		r := c.Request()
 		allowed := c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != ""
 		if !isSafe(r.Method) && !allowed && crossOrigin.Check(r) != nil {
-			return &Problem{
-				Status: http.StatusForbidden,
-				Detail: "a web page of another site must not send this request, because it may change something",
-			}
+			return Refused(http.StatusForbidden,
+				"a web page of another site must not send this request, because it may change something")
 		}
 		return next(c)
 	}
@@ -206,7 +204,7 @@ func (d *door) refuseUnmeantActs(next echo.HandlerFunc) echo.HandlerFunc {
 			detail = "this GET does something, so it needs an API key of its own: send it as Authorization: Bearer KEY. A " +
 				"session of the web page is not enough"
 		}
-		return &Problem{Status: http.StatusForbidden, Detail: detail}
+		return Refused(http.StatusForbidden, detail)
 	}
 }
 

@@ -42,7 +42,7 @@ func checkHost(names []string, loopbackOnly bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if !known(c.Request()) {
-				return &Problem{Status: http.StatusForbidden, Detail: detail}
+				return Refused(http.StatusForbidden, detail)
 			}
 			return next(c)
 		}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/labstack/echo/v4"
 )
 
 // Scope is what a key may be used for.
@@ -30,7 +32,6 @@ const (
 
 var scopes = []Scope{ScopeWrite, ScopeRead, ScopeRun, ScopeDecide, ScopeAdmin}
 
-// scopeNames are the names of all scopes, for people.
 const scopeNames = "write, read, run, decide, admin"
 
 // What a route may need instead of a scope.
@@ -45,7 +46,6 @@ const keyPrefix = "actlog_"
 // keyHashBytes is how much of the hash of a key stands for it.
 const keyHashBytes = 16
 
-// maxNameBytes bounds the names of keys.
 const maxNameBytes = 64
 
 // Keys are the API keys that a server accepts. It knows only their hashes: 32 random bytes
@@ -202,17 +202,13 @@ func (k *key) allows(need Scope) bool { return need == ScopeAny || slices.Contai
 // keyHeader brings a key if a proxy uses Authorization for itself.
 const keyHeader = "X-Api-Key"
 
-// admit returns the key that a request brings, and the problem if it is not good for that.
-func (k *Keys) admit(authorization, bare string, need Scope) (name string, _ *Problem) {
-	return k.find(bearer(authorization, bare)).admit(need)
-}
-
-// bearer returns the secret that a request brings in one of the two headers.
-func bearer(authorization, bare string) string {
-	if scheme, token, _ := strings.Cut(authorization, " "); strings.EqualFold(scheme, "Bearer") {
-		bare = token
+// bearer returns the secret that a request brings in one of two headers.
+func bearer(h http.Header) string {
+	secret := h.Get(keyHeader)
+	if scheme, token, _ := strings.Cut(h.Get(echo.HeaderAuthorization), " "); strings.EqualFold(scheme, "Bearer") {
+		secret = token
 	}
-	return strings.TrimSpace(bare)
+	return strings.TrimSpace(secret)
 }
 
 // begins returns the key whose hash begins so, or nil.
@@ -225,20 +221,15 @@ func (k *Keys) begins(hash []byte) (found *key) {
 	return found
 }
 
-// admit returns the name of a key, which is nil if a request has none, and the problem if it is not good for that.
-func (k *key) admit(need Scope) (name string, _ *Problem) {
+// admit returns the problem if a key, which is nil if a request has none, is not good for something.
+func (k *key) admit(need Scope) *Problem {
 	if k == nil {
-		return "", &Problem{
-			Status: http.StatusUnauthorized,
-			Detail: "an API key is needed: send it as Authorization: Bearer KEY; the owner of this server makes one with " +
-				"actlog key",
-		}
+		return Refused(http.StatusUnauthorized, "an API key is needed: send it as Authorization: Bearer KEY; the owner "+
+			"of this server makes one with actlog key")
 	}
 
 	if !k.allows(need) {
-		return k.name, &Problem{
-			Status: http.StatusForbidden, Detail: "this API key is not for that: its scopes lack " + string(need),
-		}
+		return Refused(http.StatusForbidden, "this API key is not for that: its scopes lack "+string(need))
 	}
-	return k.name, nil
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/actlog/actlog/internal/record/recent"
 )
 
-// outcome is how an answer turned out.
 type outcome int
 
 const (

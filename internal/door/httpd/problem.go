@@ -26,6 +26,14 @@ type Problem struct { //nolint:errname // the word of RFC 9457
 
 func (p *Problem) Error() string { return p.Detail }
 
+// Refused is a problem that is told by its status and a detail.
+func Refused(status int, detail string) *Problem { return &Problem{Status: status, Detail: detail} }
+
+// Later is a problem of the server that has passed in so many seconds.
+func Later(seconds int, detail string) *Problem {
+	return &Problem{Status: http.StatusServiceUnavailable, Detail: detail, RetryAfter: seconds}
+}
+
 // BadField says that a member of a request is wrong.
 func BadField(field, detail string) error {
 	return &Problem{Status: http.StatusBadRequest, Detail: field + " " + detail, Field: field}
@@ -42,36 +50,29 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	var invalid *record.InvalidError
 	var fromEcho *echo.HTTPError
 	var locked *record.LockedError
-	problem := func(status int, detail string, retryAfter int) (*Problem, bool) {
-		return &Problem{Status: status, Detail: detail, RetryAfter: retryAfter}, true
-	}
-
 	switch {
 	case errors.As(err, &p):
 		return p, true
 	case errors.As(err, &invalid):
 		return &Problem{Status: http.StatusBadRequest, Detail: invalid.Error(), Field: invalid.Field}, true
 	case errors.Is(err, record.ErrNotFound):
-		return problem(http.StatusNotFound, "nothing of that id is on record", 0)
+		return Refused(http.StatusNotFound, "nothing of that id is on record"), true
 	case errors.Is(err, wire.ErrTooLarge):
-		return problem(http.StatusRequestEntityTooLarge, err.Error(), 0)
+		return Refused(http.StatusRequestEntityTooLarge, err.Error()), true
 	case errors.Is(err, wire.ErrUnsupported):
-		return problem(http.StatusUnsupportedMediaType, err.Error(), 0)
+		return Refused(http.StatusUnsupportedMediaType, err.Error()), true
 	case errors.Is(err, record.ErrDiskFull):
-		return problem(http.StatusServiceUnavailable,
-			"the database's disk is full: writes wait until there is room, reads go on"+maybeWritten, 10)
+		return Later(10, "the database's disk is full: writes wait until there is room, reads go on"+maybeWritten), true
 	case errors.As(err, &locked):
-		return problem(http.StatusServiceUnavailable, locked.Error()+maybeWritten, 1)
+		return Later(1, locked.Error()+maybeWritten), true
 	case errors.Is(err, record.ErrTooSlow):
-		return problem(http.StatusServiceUnavailable,
-			"this took too long: the server or its database has much to do"+maybeWritten, 5)
+		return Later(5, "this took too long: the server or its database has much to do"+maybeWritten), true
 	case errors.Is(err, record.ErrUnavailable):
-		p, _ := problem(http.StatusServiceUnavailable, Outage(err)+maybeWritten, 1)
-		return p, false
+		return Later(1, Outage(err)+maybeWritten), false
 	case errors.Is(err, record.ErrClosed):
-		return problem(http.StatusServiceUnavailable, "the server is shutting down", 1)
+		return Later(1, "the server is shutting down"), true
 	case errors.Is(err, ErrGone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return problem(http.StatusServiceUnavailable, "the request was not answered in time; ask for less, or again later", 1)
+		return Later(1, "the request was not answered in time; ask for less, or again later"), true
 	case errors.As(err, &fromEcho):
 		detail := http.StatusText(fromEcho.Code)
 		switch fromEcho.Code {
@@ -80,10 +81,10 @@ func ProblemOf(err error) (p *Problem, known bool) {
 		case http.StatusMethodNotAllowed:
 			detail = "this path does not take that method; the Allow header lists those that it takes"
 		}
-		return problem(fromEcho.Code, detail, 0)
+		return Refused(fromEcho.Code, detail), true
 	}
 
-	return &Problem{Status: http.StatusInternalServerError, Detail: "an internal error; the server's log has more"}, false
+	return Refused(http.StatusInternalServerError, "an internal error; the server's log has more"), false
 }
 
 // Outage says why the database cannot be used, to people who may know nothing else of it.
@@ -107,7 +108,7 @@ func Unreadable(err error) *Problem {
 	if p, known := ProblemOf(err); known {
 		return p
 	}
-	return &Problem{Status: http.StatusBadRequest, Detail: err.Error()}
+	return Refused(http.StatusBadRequest, err.Error())
 }
 
 func sendProblem(c echo.Context, p *Problem) error {

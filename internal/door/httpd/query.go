@@ -28,19 +28,19 @@ const (
 // Query is the query of a request. It keeps its first mistake in Err, so that one check at the end is
 // enough.
 type Query struct {
-	values url.Values
-	Err    error
+	request echo.Context // nil: the values did not come in the query of a request
+	values  url.Values
+	Err     error
 }
 
 // QueryOf reads the query of a request, which may have the members named. Others are an error:
 // a filter that is not understood must not be ignored.
 func QueryOf(c echo.Context, names ...string) *Query {
 	values, err := url.ParseQuery(c.Request().URL.RawQuery)
-	q := &Query{values: values}
+	q := &Query{request: c, values: values}
 	if err != nil {
-		q.Err = &Problem{
-			Status: http.StatusBadRequest, Detail: "the query cannot be read: escape % as %25, & as %26 and + as %2B in values",
-		}
+		q.Err = Refused(http.StatusBadRequest,
+			"the query cannot be read: escape % as %25, & as %26 and + as %2B in values")
 		return q
 	}
 	return q.check(names)
@@ -56,19 +56,13 @@ func QueryFrom(values url.Values, names ...string) *Query {
 func KnownQueryOf(c echo.Context, names ...string) *Query {
 	values, _ := url.ParseQuery(c.Request().URL.RawQuery) // what cannot be read is no known member
 	maps.DeleteFunc(values, func(name string, _ []string) bool { return !slices.Contains(names, name) })
-	return (&Query{values: values}).check(names)
+	return (&Query{request: c, values: values}).check(names)
 }
 
 // check finds the first mistake of a query that may have the members named.
 func (q *Query) check(names []string) *Query {
 	values := q.values
-	sent := make([]string, 0, len(values))
-	for name := range values {
-		sent = append(sent, name)
-	}
-	slices.Sort(sent)
-
-	for _, name := range sent {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		shown := strings.ToValidUTF8(name, "\uFFFD")
 		if len(shown) > 80 {
 			shown = strings.ToValidUTF8(shown[:80], "")
@@ -76,7 +70,7 @@ func (q *Query) check(names []string) *Query {
 
 		switch {
 		case shown == "":
-			q.Err = &Problem{Status: http.StatusBadRequest, Detail: "the query holds a value without a name"}
+			q.Err = Refused(http.StatusBadRequest, "the query holds a value without a name")
 		case !slices.Contains(names, name):
 			q.Err = BadField(shown, "is not known here; the query may have "+cmp.Or(strings.Join(names, ", "), "no members"))
 		case len(values[name]) > 1:
@@ -90,6 +84,15 @@ func (q *Query) check(names []string) *Query {
 		}
 	}
 	return q
+}
+
+// ID is [NativeID] for the path of the request. Its mistake goes before those of the query.
+func (q *Query) ID(name string) string {
+	id, err := NativeID(q.request, name)
+	if err != nil {
+		q.Err = err
+	}
+	return id
 }
 
 // Text returns a value, empty if there is none.
@@ -167,28 +170,22 @@ func (q *Query) Amount(name string) *float64 {
 	return &n
 }
 
-// Number reads a whole number that is within bounds; least if there is none.
-func (q *Query) Number(name string, least, most int) int {
+// Number reads a whole number that is within bounds. It is another one if there is none.
+func (q *Query) Number(name string, otherwise, least, most int) int {
 	s := q.Text(name)
 	if s == "" {
-		return least
+		return otherwise
 	}
 
 	n, err := strconv.Atoi(s)
 	if err != nil || n < least || n > most {
 		q.Err = BadField(name, fmt.Sprintf("must be a number from %d to %d", least, most))
-		return least
 	}
 	return n
 }
 
 // Limit reads how many items a page may have.
-func (q *Query) Limit() int {
-	if q.Text("limit") == "" {
-		return defaultPageSize
-	}
-	return q.Number("limit", 1, maxPageSize)
-}
+func (q *Query) Limit() int { return q.Number("limit", defaultPageSize, 1, maxPageSize) }
 
 // Cursor is a place in a list. To clients it is opaque: the list, and the place of the last item of
 // a page in it.

@@ -29,7 +29,6 @@ const (
 	ofAll
 )
 
-// limit is one of them.
 type limit struct {
 	name    string
 	most    int64

@@ -128,22 +128,11 @@ func (s *Server) SetKeys(keys *Keys) {
 	s.endings.keysChanged(before, keys)
 }
 
-// Admit returns the name of the key that a request brings, and the problem if it is not good
-// for that. authorization and bare are the values of the two headers that may bring it.
-func (s *Server) Admit(authorization, bare string, need Scope) (name string, refused *Problem) {
-	keys := s.keys.Load()
-	if keys == nil {
-		return "", nil
-	}
-	return keys.admit(authorization, bare, need)
-}
-
 // MaySee reports whether the sender of a request to a route that needs no key may read all the same: it brings a key
 // that is good for that, or none is needed.
 func (s *Server) MaySee(c echo.Context) bool {
-	h := c.Request().Header
-	_, refused := s.Admit(h.Get(echo.HeaderAuthorization), h.Get(keyHeader), ScopeRead)
-	return refused == nil
+	keys := s.keys.Load()
+	return keys == nil || keys.find(bearer(c.Request().Header)).admit(ScopeRead) == nil
 }
 
 // Drain makes /readyz say that the server stops, so that balancers send it no new clients.

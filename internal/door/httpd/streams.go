@@ -13,10 +13,7 @@ const sharesOfStreams = 4
 // The answers to a request for a stream that cannot begin.
 var (
 	// ErrNoStream: all clients together have as many as there may be.
-	ErrNoStream = &Problem{
-		Status: http.StatusServiceUnavailable,
-		Detail: "the server has as many streams as it may; try again soon, or another server", RetryAfter: 5,
-	}
+	ErrNoStream = Later(5, "the server has as many streams as it may; try again soon, or another server")
 	// ErrClientStreams: the client has its share.
 	ErrClientStreams = &Problem{
 		Status: http.StatusTooManyRequests,
@@ -26,10 +23,8 @@ var (
 )
 
 // errKeyGone is the cause that ends a stream whose key is gone, and the answer if nothing of it was sent.
-var errKeyGone = &Problem{
-	Status: http.StatusUnauthorized,
-	Detail: "the API key of this request was removed, or lost a scope, while it waited; runs that it began go on",
-}
+var errKeyGone = Refused(http.StatusUnauthorized,
+	"the API key of this request was removed, or lost a scope, while it waited; runs that it began go on")
 
 // streams are the answers that are open for as long as their clients like, whatever they send, or wait for the end of a
 // run: a number of them at most, of which one client has a share.
@@ -38,7 +33,6 @@ type streams struct {
 	open  map[*stream]bool
 }
 
-// stream is one of them.
 type stream struct {
 	client Client
 	key    *key

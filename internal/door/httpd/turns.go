@@ -29,10 +29,7 @@ type turn struct {
 // The answers to a request that does not get a turn.
 var (
 	// ErrNoTurn: others have all of them.
-	ErrNoTurn = &Problem{
-		Status: http.StatusServiceUnavailable,
-		Detail: "the server does as much at once that takes long as it can; ask again soon", RetryAfter: 2,
-	}
+	ErrNoTurn = Later(2, "the server does as much at once that takes long as it can; ask again soon")
 	// ErrClientTurns: the client has as many as it may.
 	ErrClientTurns = &Problem{
 		Status: http.StatusTooManyRequests,

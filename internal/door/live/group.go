@@ -79,7 +79,6 @@ type event struct {
 
 func (e *event) size() int { return len(e.Data) + 256 }
 
-// encode makes events of raw ones.
 func encode(encoder Encoder, root string, raw []rawEvent) (events []event, err error) {
 	for _, p := range raw {
 		e := event{Event: Event{ID: p.id, Type: p.kind}, last: p.last}

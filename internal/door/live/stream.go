@@ -99,7 +99,6 @@ func (s *Stream) WithDeltas() {
 	})
 }
 
-// nextDelta returns the next event of the deltas, or nil.
 func (s *Stream) nextDelta() *event {
 	if s.deltas == nil {
 		return nil
@@ -158,7 +157,6 @@ func (s *Stream) Next(ctx context.Context, quiet time.Duration) (Event, error) {
 	}
 }
 
-// next returns the next event that is at hand, or nil.
 func (s *Stream) next() (*event, error) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

@@ -71,14 +71,10 @@ func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
 
 	switch {
 	case errors.Is(err, store.ErrSlow):
-		err = &httpd.Problem{
-			Status: http.StatusServiceUnavailable, Detail: "the charts take too long: choose a later since, or a project",
-			RetryAfter: 10,
-		}
+		err = httpd.Later(10, "the charts take too long: choose a later since, or a project")
 	case errors.Is(err, store.ErrNoReports):
-		err = &httpd.Problem{
-			Status: http.StatusServiceUnavailable, Detail: "the server's role may not read the reports: grant it actlog_report",
-		}
+		err = httpd.Refused(http.StatusServiceUnavailable,
+			"the server's role may not read the reports: grant it actlog_report")
 	}
 	return charts, err
 }

@@ -3,8 +3,6 @@ package lookup
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -25,17 +23,11 @@ type PlanPage struct {
 	Filter     store.PlanFilter
 }
 
-// PlanPage reads the page of the list of root plans for which the query of a request asks.
-func (l *Lookup) PlanPage(c echo.Context) (page PlanPage, err error) {
-	return l.planPageOf(c, httpd.QueryOf(c, append(planQuery, "cursor")...))
-}
+// PlanQuery are the members of the query of [Lookup.PlanPage].
+var PlanQuery = append(slices.Clip(planQuery), "cursor")
 
-// PlanPageFrom is [Lookup.PlanPage] for values that did not come in the query of the request.
-func (l *Lookup) PlanPageFrom(c echo.Context, values url.Values) (PlanPage, error) {
-	return l.planPageOf(c, httpd.QueryFrom(values, append(planQuery, "cursor")...))
-}
-
-func (l *Lookup) planPageOf(c echo.Context, q *httpd.Query) (PlanPage, error) {
+// PlanPage reads the page of the list of root plans for which a query asks.
+func (l *Lookup) PlanPage(c echo.Context, q *httpd.Query) (PlanPage, error) {
 	filter := planFilter(q)
 	filter.Before = planCursor(q.Cursor(PlanCursors))
 	return l.planPage(c, q, filter)
@@ -118,10 +110,7 @@ func (l *Lookup) planPage(c echo.Context, q *httpd.Query, filter store.PlanFilte
 
 // tooSlow is the answer to a request that takes longer than it may.
 func tooSlow(err error) *httpd.Problem {
-	return &httpd.Problem{
-		Status: http.StatusServiceUnavailable, RetryAfter: 10,
-		Detail: err.Error() + "; narrow it down, with since and until or other filters",
-	}
+	return httpd.Later(10, err.Error()+"; narrow it down, with since and until or other filters")
 }
 
 // searchPlans reads a page of a list, in turn if it has to look for its plans. The time of the

@@ -32,19 +32,8 @@ var SearchQuery = []string{
 // freeTime is how long a search in texts may take without a rest after it.
 const freeTime = 100 * time.Millisecond
 
-// SearchTextsByRun searches the texts of runs for what the query of a request asks. It returns some hits of each run,
-// and the number of the others.
-func (l *Lookup) SearchTextsByRun(c echo.Context, perRun int) (TextsPage, error) {
-	q := httpd.QueryOf(c, SearchQuery...)
-	return l.SearchTexts(c, q, perRun)
-}
-
-// SearchTextsFrom is [Lookup.SearchTextsByRun] for values that did not come in the query of the request.
-func (l *Lookup) SearchTextsFrom(c echo.Context, values url.Values, perRun int) (TextsPage, error) {
-	return l.SearchTexts(c, httpd.QueryFrom(values, SearchQuery...), perRun)
-}
-
-// SearchTexts is [Lookup.SearchTextsByRun] for a query that was read, which has the members of [SearchQuery].
+// SearchTexts searches the texts of runs for what a query asks, which may have the members of [SearchQuery]. It returns
+// some hits of each run, and the number of the others; all hits if perRun is 0.
 func (l *Lookup) SearchTexts(c echo.Context, q *httpd.Query, perRun int) (page TextsPage, err error) {
 	filter := planFilter(q)
 	page.Search = store.TextSearch{
@@ -80,7 +69,6 @@ func (l *Lookup) SearchTexts(c echo.Context, q *httpd.Query, perRun int) (page T
 	return page, err
 }
 
-// kindsOf reads kinds of rows, with commas between them.
 func kindsOf(q *httpd.Query) (kinds []record.Kind) {
 	if q.Text("kind") == "" {
 		return nil
@@ -96,7 +84,6 @@ func kindsOf(q *httpd.Query) (kinds []record.Kind) {
 	return kinds
 }
 
-// textCursors are the cursors of the search in texts.
 const textCursors = "texts"
 
 // TextCursor returns the cursor of a place.

@@ -25,7 +25,6 @@ All times are UTC. Texts of the record were written by users, models and tools. 
 // maxBody bounds a request, in bytes. So much needs no place in the budget for bodies.
 const maxBody = 64 << 10
 
-// tools returns the tools.
 func (s *Server) tools() *sdk.Server {
 	m := sdk.NewServer(&sdk.Implementation{Name: "actlog", Title: "Actlog", Version: s.config.Version}, &sdk.ServerOptions{
 		Instructions: instructions,

@@ -54,7 +54,6 @@ type readRun struct {
 	Note           string     `json:"note,omitempty"`
 }
 
-// runCursors are the cursors of the rows of a run.
 const runCursors = "rows"
 
 // readRun lists the rows of a run, or of a part of it, in the order of the tree.

@@ -80,7 +80,7 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.lookup.PlanPageFrom(c, q)
+	page, err := s.lookup.PlanPage(c, httpd.QueryFrom(q, lookup.PlanQuery...))
 	if err != nil {
 		return nil, err
 	}

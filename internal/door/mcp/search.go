@@ -77,7 +77,6 @@ type moreIn struct {
 // hitsOfRun is how many hits of a run are listed, if all runs are searched.
 const hitsOfRun = 3
 
-// searchCursors are the cursors of the texts of a run.
 const searchCursors = "search"
 
 // search looks for a text in a run, or in all.
@@ -125,7 +124,6 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 	return out, nil
 }
 
-// searchRuns looks for a text in all runs.
 func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	if in.Root != "" {
 		return nil, httpd.BadField("root", "goes with planId")
@@ -141,7 +139,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 		values.Set("cursor", in.Cursor)
 	}
 
-	page, err := s.lookup.SearchTextsFrom(c, values, hitsOfRun)
+	page, err := s.lookup.SearchTexts(c, httpd.QueryFrom(values, lookup.SearchQuery...), hitsOfRun)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
 	}

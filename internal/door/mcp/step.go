@@ -163,7 +163,6 @@ func (s *Server) stepOf(c echo.Context, o *outline.Outline, at, chars int, left 
 	return out, nil
 }
 
-// cycleOf reads a cycle, and its tool calls.
 func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left *room) (out cycle, err error) {
 	r := &o.Rows[at]
 	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
@@ -237,7 +236,6 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 	return out, nil
 }
 
-// messageText is a message as a text.
 func messageText(m *chat.Message) string {
 	var parts []string
 	for _, p := range m.Parts {

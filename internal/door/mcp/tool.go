@@ -66,7 +66,6 @@ func addTool[In any](
 	})
 }
 
-// inputSchema returns the schema of the arguments of a tool.
 func inputSchema[In any](bounds map[string]limits) *jsonschema.Schema {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {

@@ -59,7 +59,7 @@ func (s *Server) readBody(c echo.Context) (raw []byte, m members, err error) {
 // membersOf reads a JSON object. The error is a [*httpd.Problem].
 func membersOf(raw []byte) (m members, err error) {
 	malformed := func(detail string) error {
-		return &httpd.Problem{Status: http.StatusBadRequest, Detail: "the body " + detail}
+		return httpd.Refused(http.StatusBadRequest, "the body "+detail)
 	}
 
 	if err := field.CheckDepth(raw); err != nil {

@@ -21,7 +21,7 @@ type toolsJSON struct {
 }
 
 // runnable serves a list of what can be run.
-func (s *Server) runnable(read func(context.Context, Runnable) (any, error)) echo.HandlerFunc {
+func (s *Server) runnable(read func(context.Context, *catalog.Catalog) (any, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if q := httpd.QueryOf(c); q.Err != nil {
 			return q.Err
@@ -34,22 +34,23 @@ func (s *Server) runnable(read func(context.Context, Runnable) (any, error)) ech
 	}
 }
 
-func readAgents(ctx context.Context, r Runnable) (any, error) {
-	all, err := r.Agents(ctx)
-	return itemsJSON{all}, err
+// items reads a list that is served whole.
+func items[T any](
+	read func(*catalog.Catalog, context.Context) ([]T, error),
+) func(context.Context, *catalog.Catalog) (any, error) {
+	return func(ctx context.Context, from *catalog.Catalog) (any, error) {
+		if from == nil {
+			return itemsJSON{[]T{}}, nil
+		}
+		all, err := read(from, ctx)
+		return itemsJSON{all}, err
+	}
 }
 
-func readTools(ctx context.Context, r Runnable) (any, error) {
-	tools, servers, err := r.Tools(ctx)
+func readTools(ctx context.Context, from *catalog.Catalog) (any, error) {
+	if from == nil {
+		return toolsJSON{[]catalog.Tool{}, []catalog.Server{}}, nil
+	}
+	tools, servers, err := from.Tools(ctx)
 	return toolsJSON{tools, servers}, err
-}
-
-func readModels(ctx context.Context, r Runnable) (any, error) {
-	all, err := r.Models(ctx)
-	return itemsJSON{all}, err
-}
-
-func readExecutors(ctx context.Context, r Runnable) (any, error) {
-	all, err := r.Executors(ctx)
-	return itemsJSON{all}, err
 }

@@ -104,7 +104,6 @@ func chatAgent(o *object) (string, error) {
 	return name, nil
 }
 
-// maxChatMetadata bounds the entries of metadata.
 const maxChatMetadata = 16
 
 // chatTags returns the entries of the member metadata as tags: name=value.
@@ -126,7 +125,6 @@ func chatTags(o *object) (tags []string) {
 	return tags
 }
 
-// maxChatMessages bounds the messages of a request.
 const maxChatMessages = 1_000
 
 // chatMessages returns the last message, which is the request, and those before it.
@@ -265,7 +263,5 @@ func (s *Server) chatStart(c echo.Context) (r chatRequest, started engine.Starte
 }
 
 // errNoSession refuses the session of the web page.
-var errNoSession = &httpd.Problem{
-	Status: http.StatusUnauthorized,
-	Detail: "an API key is needed: send it as Authorization: Bearer KEY. A session of the web page is not enough",
-}
+var errNoSession = httpd.Refused(http.StatusUnauthorized,
+	"an API key is needed: send it as Authorization: Bearer KEY. A session of the web page is not enough")

@@ -219,20 +219,17 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 	return out.end(d, r.includeUsage)
 }
 
-// chatStream is a completion in pieces.
 type chatStream struct {
 	c     echo.Context
 	piece chatAnswerJSON
 }
 
-// sendPiece sends a piece of the answer.
 func (s *chatStream) sendPiece(reply *chatReply, finish *string) error {
 	piece := s.piece
 	piece.Choices = []chatChoice{{Delta: reply, FinishReason: finish}}
 	return sendData(s.c, "", piece)
 }
 
-// end ends the answer of a run that has ended.
 func (s *chatStream) end(d *runstore.RunDetail, usage bool) error {
 	reason, err := chatFinish(d)
 	if err != nil {
@@ -265,7 +262,6 @@ func (s *chatStream) fail(err error) error {
 	return sendData(s.c, "", chatErrorJSON{chatErrorOf(err)})
 }
 
-// chatModelJSON is an agent as a model.
 type chatModelJSON struct {
 	ID          string `json:"id"`
 	Object      string `json:"object"`
@@ -279,7 +275,6 @@ type chatModelsJSON struct {
 	Data   []chatModelJSON `json:"data"`
 }
 
-// chatAgents returns the agents as models.
 func (s *Server) chatAgents() []chatModelJSON {
 	all := []chatModelJSON{}
 	for _, each := range s.catalog.Startables() {
@@ -292,7 +287,6 @@ func (s *Server) chatAgents() []chatModelJSON {
 	return all
 }
 
-// chatModels serves the agents as models.
 func (s *Server) chatModels(c echo.Context) error {
 	if !httpd.MayAct(c) {
 		return errNoSession

@@ -1,6 +1,7 @@
 package runapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,7 +52,7 @@ func (s *Server) planGraph(c echo.Context) error {
 		if !strings.HasPrefix(detail, "Planning failed: ") && !strings.HasPrefix(detail, "Failed to parse ") {
 			detail = "Planning failed: " + detail
 		}
-		return &httpd.Problem{Status: http.StatusInternalServerError, Detail: detail}
+		return httpd.Refused(http.StatusInternalServerError, detail)
 	}
 
 	g, err := runs.ReadGraph(c.Request().Context(), s.reader(c).Reader, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
@@ -109,11 +110,8 @@ func noWorker(d *runstore.RunDetail, kept bool) error {
 	if kept || d.State != record.Pending {
 		what = "The run begins when one lives: GET /api/plan/" + d.Plan.CurrentPlanID + " has its graph then."
 	}
-	return &httpd.Problem{
-		Status: http.StatusServiceUnavailable, RetryAfter: 10,
-		Detail: "No worker can plan it. It needs: " + strings.Join(d.WaitingFor, ", ") +
-			". actlog serve --config and actlog work start workers. " + what,
-	}
+	return httpd.Later(10, "No worker can plan it. It needs: "+strings.Join(d.WaitingFor, ", ")+
+		". actlog serve --config and actlog work start workers. "+what)
 }
 
 // startGraph starts a run of executor dag. Its errors name the members of the body.
@@ -176,13 +174,6 @@ func (s *Server) storedGraph(c echo.Context) error {
 	return c.JSON(http.StatusOK, toGraph(id, e.Status(), g, e.States()))
 }
 
-// executingJSON says which execution of a graph is ready to be started.
-type executingJSON struct {
-	ExecutionID string `json:"execution_id"`
-	PlanID      string `json:"plan_id"`
-	Status      string `json:"status"`
-}
-
 // executeGraph puts an execution of a stored graph on record, which begins when it is started.
 func (s *Server) executeGraph(c echo.Context) error {
 	raw, m, err := s.readBody(c)
@@ -207,20 +198,15 @@ func (s *Server) executeGraph(c echo.Context) error {
 		return err
 	}
 
-	out := executingJSON{started.PlanID, id, "starting"}
+	status := "starting"
 	if started.Before {
 		d, err := s.reader(c).RunDetail(c.Request().Context(), started.PlanID)
 		if err != nil {
 			return err
 		}
-		out.Status = runs.ExecutionStatus(d.State)
+		status = runs.ExecutionStatus(d.State)
 	}
-	return c.JSON(http.StatusOK, out)
-}
-
-type executionStartedJSON struct {
-	Status      string `json:"status"`
-	ExecutionID string `json:"execution_id"`
+	return c.JSON(http.StatusOK, map[string]string{"execution_id": started.PlanID, "plan_id": id, "status": status})
 }
 
 // startExecution starts an execution, once.
@@ -241,13 +227,13 @@ func (s *Server) startExecution(c echo.Context) error {
 	err = s.store.Begin(ctx, id, httpd.KeyOf(c))
 	for _, conflict := range []error{runstore.ErrBegun, runstore.ErrEnded} {
 		if errors.Is(err, conflict) {
-			return &httpd.Problem{Status: http.StatusConflict, Detail: conflict.Error()}
+			return httpd.Refused(http.StatusConflict, conflict.Error())
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, executionStartedJSON{"started", id})
+	return c.JSON(http.StatusOK, map[string]string{"status": "started", "execution_id": id})
 }
 
 // execution serves an execution as it stands, in a form.
@@ -265,7 +251,6 @@ func (s *Server) execution(form func(*runs.Execution) any) echo.HandlerFunc {
 	}
 }
 
-// executionItemJSON is an execution in a list.
 type executionItemJSON struct {
 	ExecutionID string     `json:"execution_id"`
 	PlanID      string     `json:"plan_id"`
@@ -273,10 +258,6 @@ type executionItemJSON struct {
 	Status      string     `json:"status"`
 	StartedAt   *time.Time `json:"started_at"`
 	CompletedAt *time.Time `json:"completed_at"`
-}
-
-type executionsJSON struct {
-	Executions []executionItemJSON `json:"executions"`
 }
 
 const (
@@ -287,7 +268,7 @@ const (
 
 // executions serves the newest executions.
 func (s *Server) executions(c echo.Context) error {
-	out := executionsJSON{Executions: []executionItemJSON{}}
+	all := []executionItemJSON{}
 	filter := runstore.RunFilter{Executor: dagExecutor, Limit: executionsPage}
 	for range executionsPages {
 		found, err := s.searchRuns(c, filter)
@@ -298,31 +279,26 @@ func (s *Server) executions(c echo.Context) error {
 		for i := range found {
 			r := &found[i]
 			item := executionItemJSON{
-				r.Plan.CurrentPlanID, r.Plan.CurrentPlanID, r.Plan.Title, runs.ExecutionStatus(r.State), r.Plan.StartTime,
-				r.Plan.EndTime,
+				r.Plan.CurrentPlanID, r.Plan.CurrentPlanID, r.Plan.Title, runs.ExecutionStatus(r.State),
+				cmp.Or(r.Plan.StartTime, r.CreatedAt), r.Plan.EndTime,
 			}
 
-			if item.StartedAt == nil {
-				item.StartedAt = r.CreatedAt
-			}
 			if name := optional.Value(r.Name); name == graph.Draft {
 				continue
 			} else if name != "" {
 				item.PlanID = name
 			}
 
-			if out.Executions = append(out.Executions, item); len(out.Executions) == executionsPage {
-				return c.JSON(http.StatusOK, out)
-			}
+			all = append(all, item)
 		}
 
-		if len(found) <= filter.Limit {
+		if len(found) <= filter.Limit || len(all) >= executionsPage {
 			break
 		}
 		last := &found[len(found)-1]
 		filter.Before = &runstore.RunCursor{CreatedAt: *last.CreatedAt, PlanID: last.Plan.CurrentPlanID}
 	}
-	return c.JSON(http.StatusOK, out)
+	return c.JSON(http.StatusOK, map[string]any{"executions": all[:min(len(all), executionsPage)]})
 }
 
 // providersJSON are the providers that nodes may name: kinds of providers, and configured models.
@@ -332,7 +308,6 @@ type providersJSON struct {
 	Models    map[string][]string `json:"models"`
 }
 
-// providers serves the providers and their models.
 func (s *Server) providers(c echo.Context) error {
 	out := providersJSON{Providers: []string{}, Default: map[string]string{}, Models: map[string][]string{}}
 	for _, m := range s.catalog.Models() {

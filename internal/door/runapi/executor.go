@@ -23,22 +23,6 @@ import (
 // The executor API is the contract of source 001, exactly: errors are in its own words, and members that it
 // does not know are ignored. Only what every API refuses is a problem document.
 
-// executorErrorJSON is an error of the executor API.
-type executorErrorJSON struct {
-	Error string `json:"error"`
-}
-
-// planErrorJSON is one about a plan.
-type planErrorJSON struct {
-	Error  string `json:"error"`
-	PlanID string `json:"planId"`
-}
-
-type submittedJSON struct {
-	Message string `json:"message"`
-	PlanID  string `json:"planId"`
-}
-
 // submitInput answers the form that a run waits for. The values are keyed by name or by label.
 func (s *Server) submitInput(c echo.Context) error {
 	id, err := httpd.PathID(c, "planId")
@@ -51,7 +35,7 @@ func (s *Server) submitInput(c echo.Context) error {
 	}
 
 	refuse := func(text string) error {
-		return c.JSON(http.StatusBadRequest, planErrorJSON{Error: text, PlanID: id})
+		return c.JSON(http.StatusBadRequest, map[string]string{"error": text, "planId": id})
 	}
 	const notWaiting = "No plan is currently waiting for user input."
 
@@ -83,7 +67,7 @@ func (s *Server) submitInput(c echo.Context) error {
 	case err != nil:
 		return err
 	}
-	return c.JSON(http.StatusOK, submittedJSON{Message: "Input submitted successfully", PlanID: id})
+	return c.JSON(http.StatusOK, map[string]string{"message": "Input submitted successfully", "planId": id})
 }
 
 // openForm returns the oldest form that a run, or a run below it, waits for; nil if there is none.
@@ -125,7 +109,9 @@ func (s *Server) stopTask(c echo.Context) error {
 	}
 	switch {
 	case errors.Is(err, record.ErrNotFound), errors.Is(err, runstore.ErrEnded):
-		return c.JSON(http.StatusBadRequest, planErrorJSON{Error: "No active task found for the given plan ID", PlanID: id})
+		return c.JSON(http.StatusBadRequest, map[string]string{
+			"error": "No active task found for the given plan ID", "planId": id,
+		})
 	case err != nil:
 		return err
 	}
@@ -195,7 +181,12 @@ type textError string
 
 func (e textError) Error() string { return string(e) }
 
-func readToolCall(m members) (t toolCall, err error) {
+func (s *Server) readToolCall(c echo.Context) (t toolCall, err error) {
+	_, m, err := s.readBody(c)
+	if err != nil {
+		return t, err
+	}
+
 	o := &object{members: m}
 	t = toolCall{tool: strings.TrimSpace(o.text("toolName", maxBodyBytes)), conversationID: o.id("conversationId")}
 	t.parameters = texts(o.object("replacementParams"))
@@ -257,7 +248,7 @@ func (s *Server) startTool(c echo.Context, t *toolCall) (engine.Started, error) 
 func refuseTool(c echo.Context, err error) error {
 	var text textError
 	if errors.As(err, &text) {
-		return c.JSON(http.StatusBadRequest, executorErrorJSON{Error: string(text)})
+		return c.JSON(http.StatusBadRequest, map[string]string{"error": string(text)})
 	}
 	return err
 }
@@ -272,16 +263,11 @@ type processingJSON struct {
 }
 
 func (s *Server) executeAsync(c echo.Context) error {
-	_, m, err := s.readBody(c)
-	if err != nil {
-		return err
+	var started engine.Started
+	t, err := s.readToolCall(c)
+	if err == nil {
+		started, err = s.startTool(c, &t)
 	}
-	t, err := readToolCall(m)
-	if err != nil {
-		return refuseTool(c, err)
-	}
-
-	started, err := s.startTool(c, &t)
 	if err != nil {
 		return refuseTool(c, err)
 	}
@@ -298,17 +284,8 @@ type executedJSON struct {
 	ConversationID *string `json:"conversationId"`
 }
 
-type executionFailedJSON struct {
-	Error  string `json:"error"`
-	Status string `json:"status"`
-}
-
 func (s *Server) executeSync(c echo.Context) error {
-	_, m, err := s.readBody(c)
-	if err != nil {
-		return err
-	}
-	t, err := readToolCall(m)
+	t, err := s.readToolCall(c)
 	if err != nil {
 		return refuseTool(c, err)
 	}
@@ -365,12 +342,9 @@ func (s *Server) execute(c echo.Context, t toolCall) error {
 			Status: "completed", Result: d.Plan.Summary, ConversationID: optional.Pointer(t.conversationID),
 		})
 	case d.State.Terminal():
-		why := string(d.State)
-		if d.Plan.ErrorMessage != nil {
-			why = *d.Plan.ErrorMessage
-		}
-		return c.JSON(http.StatusInternalServerError, executionFailedJSON{
-			Error: "Execution failed: " + why, Status: "failed",
+		why := *cmp.Or(d.Plan.ErrorMessage, (*string)(&d.State))
+		return c.JSON(http.StatusInternalServerError, map[string]string{
+			"error": "Execution failed: " + why, "status": "failed",
 		})
 	}
 	return record.ErrClosed

@@ -1,6 +1,7 @@
 package runapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -40,10 +41,7 @@ func toGraph(planID, status string, g *graph.Graph, states map[string]string) gr
 		Status: status,
 	}
 	for i, n := range g.Nodes {
-		out.Nodes[i] = graphNodeJSON{n, "pending"}
-		if known, ok := states[n.ID]; ok {
-			out.Nodes[i].Status = known
-		}
+		out.Nodes[i] = graphNodeJSON{n, cmp.Or(states[n.ID], "pending")}
 	}
 	return out
 }
@@ -60,16 +58,12 @@ type executionInfoJSON struct {
 }
 
 func executionInfo(e *runs.Execution) any {
-	started := e.Run.Plan.StartTime
-	if started == nil {
-		started = e.Run.CreatedAt
-	}
 	return executionInfoJSON{
-		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), started, e.Run.Plan.EndTime, e.States(), e.Logs,
+		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), cmp.Or(e.Run.Plan.StartTime, e.Run.CreatedAt),
+		e.Run.Plan.EndTime, e.States(), e.Logs,
 	}
 }
 
-// nodeResultJSON is what came of a node.
 type nodeResultJSON struct {
 	NodeID string   `json:"node_id"`
 	Name   string   `json:"name"`
@@ -95,7 +89,6 @@ func failureOf(step *record.AgentExecution) *string {
 	return step.ErrorMessage
 }
 
-// executionResultJSON is what came of an execution, node by node.
 type executionResultJSON struct {
 	ExecutionID string           `json:"execution_id"`
 	PlanID      string           `json:"plan_id"`
@@ -119,7 +112,6 @@ func executionResult(e *runs.Execution) any {
 	return out
 }
 
-// documentNodeJSON is a node in the document of an execution.
 type documentNodeJSON struct {
 	graphNodeJSON
 	Result *string  `json:"result"`
@@ -127,7 +119,6 @@ type documentNodeJSON struct {
 	Time   *float64 `json:"execution_time"`
 }
 
-// documentJSON is the document of an execution.
 type documentJSON struct {
 	ExecutionID string             `json:"execution_id"`
 	PlanID      string             `json:"plan_id"`
@@ -142,11 +133,8 @@ type documentJSON struct {
 
 func executionDocument(e *runs.Execution) any {
 	out := documentJSON{
-		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Graph.Prompt, e.Graph.Title, e.Run.Plan.EndTime, e.Status(),
-		make([]documentNodeJSON, len(e.Steps)), e.Results(), e.Logs,
-	}
-	if out.Timestamp == nil {
-		out.Timestamp = e.Run.UpdatedAt
+		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Graph.Prompt, e.Graph.Title, cmp.Or(e.Run.Plan.EndTime, e.Run.UpdatedAt),
+		e.Status(), make([]documentNodeJSON, len(e.Steps)), e.Results(), e.Logs,
 	}
 
 	for i, n := range e.Graph.Nodes {
@@ -171,7 +159,6 @@ type frameJSON struct {
 // frameLogs is how many lines of the log a frame has.
 const frameLogs = 10
 
-// frame is a frame as it is sent.
 type frame struct {
 	text []byte
 	last bool

@@ -18,16 +18,12 @@ var levels = []string{"MINIMAL", "STANDARD", "VERBOSE"}
 
 // listen streams what happens in a run until it has ended, from its beginning, or from what Last-Event-ID names.
 func (s *Server) listen(c echo.Context) error {
-	id, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return err
-	}
-
 	q := httpd.QueryOf(c, "level")
 	level := slices.Index(levels, cmp.Or(q.Text("level"), levels[1]))
 	if q.Err == nil && level < 0 {
 		q.Err = httpd.BadField("level", "must be MINIMAL, STANDARD or VERBOSE")
 	}
+	id := q.ID("planId")
 	if q.Err != nil {
 		return q.Err
 	}
@@ -76,14 +72,10 @@ func (s *Server) sendNew(c echo.Context, d *runstore.RunDetail, level int, befor
 
 		for i := range all {
 			if e := &all[i]; e.level <= level && before.add(e.step, e.kind) {
-				if err := sendHeard(c, e, before); err != nil {
+				if err := sendData(c, fmt.Sprintf("id: %s\nevent: %s\n", before, e.name), e.data); err != nil {
 					return err
 				}
 			}
 		}
 	}
-}
-
-func sendHeard(c echo.Context, e *listenerEvent, id delivered) error {
-	return sendData(c, fmt.Sprintf("id: %s\nevent: %s\n", id, e.name), e.data)
 }

@@ -16,7 +16,6 @@ const maxShownText = 2_000
 // page is Markdown in the making. What comes from the record cannot change its structure.
 type page struct{ bytes.Buffer }
 
-// markdown shows a trace to people.
 func markdown(t *traceJSON) []byte {
 	var p page
 	p.trace(t, 1)
@@ -185,12 +184,10 @@ func line(s string) string {
 	return marks.Replace(cut(strings.Join(strings.Fields(s), " "), maxLogText))
 }
 
-// code is a name as code.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "`", "'") + "`"
 }
 
-// target is where a link leads.
 func target(uri string) string {
 	return strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A", "\r", "%0D", `\`, "%5C").Replace(uri)
 }

@@ -24,7 +24,6 @@ type taskQuery struct {
 	last        *int64
 }
 
-// thoughtTypes are those that there are.
 var thoughtTypes = []record.ThoughtType{
 	record.ThoughtAnalysis, record.ThoughtDecision, record.ThoughtAction, record.ThoughtObservation,
 	record.ThoughtConclusion, record.ThoughtError,

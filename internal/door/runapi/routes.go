@@ -6,81 +6,71 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/runtime/catalog"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // Routes are those of the runtime.
 func (s *Server) Routes() []httpd.Route {
 	const get, post = http.MethodGet, http.MethodPost
-	runs := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
-		return httpd.Route{Method: method, Path: "/api/v1/runs" + path, Need: need, Handle: h}
-	}
-	executor := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
-		return httpd.Route{Method: method, Path: "/api/executor/" + path, Need: need, Handle: h}
-	}
-
-	byGet := executor(get, "executeByToolNameSync/:toolName", httpd.ScopeRun, s.executeByGet)
-	byGet.Acts = true
-
-	execution := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
-		return httpd.Route{Method: method, Path: "/execution/" + path, Need: need, Handle: h}
-	}
-	graphs := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
+	route := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: path, Need: need, Handle: h}
 	}
-
+	chat := func(method, path string, h echo.HandlerFunc) httpd.Route {
+		return httpd.Route{Method: method, Path: "/v1/" + path, Need: httpd.ScopeRun, Handle: h, Refuse: refuseChatProblem}
+	}
 	// untilEnd is for what is open until a run has ended, whether it sends something on the way or not.
 	untilEnd := func(r httpd.Route) httpd.Route {
 		r.Stream = true
 		return r
 	}
-	chat := func(method, path string, h echo.HandlerFunc) httpd.Route {
-		return httpd.Route{Method: method, Path: "/v1/" + path, Need: httpd.ScopeRun, Handle: h, Refuse: refuseChatProblem}
-	}
+
+	byGet := route(get, "/api/executor/executeByToolNameSync/:toolName", httpd.ScopeRun, s.executeByGet)
+	byGet.Acts = true
 
 	return []httpd.Route{
-		untilEnd(runs(get, "/:planId/listen", httpd.ScopeRead, s.listen)),
-		runs(post, "", httpd.ScopeRun, s.start),
-		runs(get, "", httpd.ScopeRead, s.list),
-		runs(get, "/:planId", httpd.ScopeRead, s.run),
-		runs(post, "/:planId/stop", httpd.ScopeRun, s.control(runstore.Stop)),
-		runs(post, "/:planId/pause", httpd.ScopeRun, s.control(runstore.Pause)),
-		runs(post, "/:planId/resume", httpd.ScopeRun, s.control(runstore.Resume)),
-		runs(post, "/:planId/waits/:waitId", httpd.ScopeDecide, s.decide),
-		runs(get, "/:planId/trace", httpd.ScopeRead, s.trace),
-		executor(post, "submit-input/:planId", httpd.ScopeDecide, s.submitInput),
-		executor(post, "stopTask/:planId", httpd.ScopeRun, s.stopTask),
-		executor(get, "taskStatus/:planId", httpd.ScopeRead, s.taskStatus),
-		executor(post, "executeByToolNameAsync", httpd.ScopeRun, s.executeAsync),
-		untilEnd(executor(post, "executeByToolNameSync", httpd.ScopeRun, s.executeSync)),
+		untilEnd(route(get, "/api/v1/runs/:planId/listen", httpd.ScopeRead, s.listen)),
+		route(post, "/api/v1/runs", httpd.ScopeRun, s.start),
+		route(get, "/api/v1/runs", httpd.ScopeRead, s.list),
+		route(get, "/api/v1/runs/:planId", httpd.ScopeRead, s.run),
+		route(post, "/api/v1/runs/:planId/stop", httpd.ScopeRun, s.control(runstore.Stop)),
+		route(post, "/api/v1/runs/:planId/pause", httpd.ScopeRun, s.control(runstore.Pause)),
+		route(post, "/api/v1/runs/:planId/resume", httpd.ScopeRun, s.control(runstore.Resume)),
+		route(post, "/api/v1/runs/:planId/waits/:waitId", httpd.ScopeDecide, s.decide),
+		route(get, "/api/v1/runs/:planId/trace", httpd.ScopeRead, s.trace),
+		route(post, "/api/executor/submit-input/:planId", httpd.ScopeDecide, s.submitInput),
+		route(post, "/api/executor/stopTask/:planId", httpd.ScopeRun, s.stopTask),
+		route(get, "/api/executor/taskStatus/:planId", httpd.ScopeRead, s.taskStatus),
+		route(post, "/api/executor/executeByToolNameAsync", httpd.ScopeRun, s.executeAsync),
+		untilEnd(route(post, "/api/executor/executeByToolNameSync", httpd.ScopeRun, s.executeSync)),
 		untilEnd(byGet),
-		untilEnd(execution(post, "agents/:name/run", httpd.ScopeRun, s.runAgent)),
-		untilEnd(execution(post, "agents/:name/stream", httpd.ScopeRun, s.streamAgent)),
-		untilEnd(execution(post, "workflows/simple/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow))),
-		untilEnd(execution(post, "workflows/linear/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow))),
-		untilEnd(execution(post, "workflows/custom/:name/run", httpd.ScopeRun, s.runWorkflow(customWorkflow))),
-		execution(get, "history", httpd.ScopeRead, s.sessions),
-		execution(get, "history/:sessionId", httpd.ScopeRead, s.history),
-		execution(http.MethodDelete, "history/:sessionId", httpd.ScopeAdmin, s.deleteSession),
-		execution(post, "history/cleanup", httpd.ScopeAdmin, s.cleanUp),
-		execution(get, "status", httpd.ScopeRead, s.facadeStatus),
-		untilEnd(graphs(post, "/api/plan", httpd.ScopeRun, s.planGraph)),
-		graphs(get, "/api/plan/:planId", httpd.ScopeRead, s.storedGraph),
-		graphs(post, "/api/execute", httpd.ScopeRun, s.executeGraph),
-		graphs(post, "/api/execute/:executionId/start", httpd.ScopeRun, s.startExecution),
-		graphs(get, "/api/execution/:executionId/status", httpd.ScopeRead, s.execution(executionInfo)),
-		graphs(get, "/api/execution/:executionId/result", httpd.ScopeRead, s.execution(executionResult)),
-		graphs(get, "/api/execution/:executionId/load", httpd.ScopeRead, s.execution(executionDocument)),
-		graphs(get, "/api/executions", httpd.ScopeRead, s.executions),
-		graphs(get, "/api/providers", httpd.ScopeRead, s.providers),
-		graphs(get, "/api/v1/agents", httpd.ScopeRead, s.runnable(readAgents)),
-		graphs(get, "/api/v1/tools", httpd.ScopeRead, s.runnable(readTools)),
-		graphs(get, "/api/v1/models", httpd.ScopeRead, s.runnable(readModels)),
-		graphs(get, "/api/v1/executors", httpd.ScopeRead, s.runnable(readExecutors)),
+		untilEnd(route(post, "/execution/agents/:name/run", httpd.ScopeRun, s.runAgent)),
+		untilEnd(route(post, "/execution/agents/:name/stream", httpd.ScopeRun, s.streamAgent)),
+		untilEnd(route(post, "/execution/workflows/simple/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow))),
+		untilEnd(route(post, "/execution/workflows/linear/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow))),
+		untilEnd(route(post, "/execution/workflows/custom/:name/run", httpd.ScopeRun, s.runWorkflow(customWorkflow))),
+		route(get, "/execution/history", httpd.ScopeRead, s.sessions),
+		route(get, "/execution/history/:sessionId", httpd.ScopeRead, s.history),
+		route(http.MethodDelete, "/execution/history/:sessionId", httpd.ScopeAdmin, s.deleteSession),
+		route(post, "/execution/history/cleanup", httpd.ScopeAdmin, s.cleanUp),
+		route(get, "/execution/status", httpd.ScopeRead, s.facadeStatus),
+		untilEnd(route(post, "/api/plan", httpd.ScopeRun, s.planGraph)),
+		route(get, "/api/plan/:planId", httpd.ScopeRead, s.storedGraph),
+		route(post, "/api/execute", httpd.ScopeRun, s.executeGraph),
+		route(post, "/api/execute/:executionId/start", httpd.ScopeRun, s.startExecution),
+		route(get, "/api/execution/:executionId/status", httpd.ScopeRead, s.execution(executionInfo)),
+		route(get, "/api/execution/:executionId/result", httpd.ScopeRead, s.execution(executionResult)),
+		route(get, "/api/execution/:executionId/load", httpd.ScopeRead, s.execution(executionDocument)),
+		route(get, "/api/executions", httpd.ScopeRead, s.executions),
+		route(get, "/api/providers", httpd.ScopeRead, s.providers),
+		route(get, "/api/v1/agents", httpd.ScopeRead, s.runnable(items((*catalog.Catalog).Agents))),
+		route(get, "/api/v1/tools", httpd.ScopeRead, s.runnable(readTools)),
+		route(get, "/api/v1/models", httpd.ScopeRead, s.runnable(items((*catalog.Catalog).Models))),
+		route(get, "/api/v1/executors", httpd.ScopeRead, s.runnable(items((*catalog.Catalog).Executors))),
 		untilEnd(chat(post, "chat/completions", s.completion)),
 		chat(get, "models", s.chatModels),
 		chat(get, "models/:model", s.chatModel("model", "")),
 		chat(get, "models/agent/:name", s.chatModel("name", agentModel)),
-		untilEnd(graphs(get, "/ws/:executionId", httpd.ScopeRead, s.socket)),
+		untilEnd(route(get, "/ws/:executionId", httpd.ScopeRead, s.socket)),
 	}
 }

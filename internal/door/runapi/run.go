@@ -211,7 +211,6 @@ func preferredWait(h http.Header) int {
 	return 0
 }
 
-// requestOf reads what a body asks for.
 func requestOf(m members) (engine.Request, error) {
 	o := objectOf(m, "", "executor", "name", "input", "conversationId", "project", "userId", "tags", "limits")
 	r := engine.Request{
@@ -244,7 +243,6 @@ func requestOf(m members) (engine.Request, error) {
 	return r, l.err
 }
 
-// run serves a run as it stands.
 func (s *Server) run(c echo.Context) error {
 	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
@@ -322,7 +320,7 @@ func (s *Server) list(c echo.Context) error {
 
 	found, err := s.searchRuns(c, filter)
 	if errors.Is(err, store.ErrSlow) {
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error(), RetryAfter: 10}
+		return httpd.Later(10, err.Error())
 	}
 	if err != nil {
 		return err
@@ -364,20 +362,12 @@ func (s *Server) searchRuns(c echo.Context, filter runstore.RunFilter) ([]runsto
 	return s.reader(c).Runs(ctx, filter)
 }
 
-// controlJSON says what became of a run that was asked for something.
-type controlJSON struct {
-	PlanID string       `json:"planId"`
-	State  record.State `json:"state"`
-}
-
 // control asks a run to stop, to pause or to go on.
 func (s *Server) control(action runstore.Action) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		id, err := httpd.NativeID(c, "planId")
-		if err != nil {
-			return err
-		}
-		if q := httpd.QueryOf(c); q.Err != nil {
+		q := httpd.QueryOf(c)
+		id := q.ID("planId")
+		if q.Err != nil {
 			return q.Err
 		}
 		_, m, err := s.readBody(c)
@@ -393,7 +383,7 @@ func (s *Server) control(action runstore.Action) echo.HandlerFunc {
 
 		ctx := c.Request().Context()
 		if err := s.store.ControlBy(ctx, id, action, by); errors.Is(err, runstore.ErrEnded) {
-			return &httpd.Problem{Status: http.StatusConflict, Detail: runstore.ErrEnded.Error()}
+			return httpd.Refused(http.StatusConflict, runstore.ErrEnded.Error())
 		} else if err != nil {
 			return err
 		}
@@ -402,6 +392,6 @@ func (s *Server) control(action runstore.Action) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return c.JSON(http.StatusAccepted, controlJSON{PlanID: id, State: d.State})
+		return c.JSON(http.StatusAccepted, map[string]any{"planId": id, "state": d.State})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/actlog/actlog/internal/record/delta"
 	"github.com/actlog/actlog/internal/record/feed"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/catalog"
 	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -52,8 +53,8 @@ type Config struct {
 	PlanPatience time.Duration
 	// ChatPatience is how long a completion that is not a stream waits for a run that waits for a human. Default 5 min.
 	ChatPatience time.Duration
-	// Runnable knows what can be run. Default: nothing.
-	Runnable Runnable
+	// Runnable knows what can be run; nil: nothing.
+	Runnable *catalog.Catalog
 }
 
 func (c Config) withDefaults() Config {
@@ -62,9 +63,6 @@ func (c Config) withDefaults() Config {
 	c.SocketPatience = cmp.Or(c.SocketPatience, 10*time.Second)
 	c.PlanPatience = cmp.Or(c.PlanPatience, 10*time.Second)
 	c.ChatPatience = cmp.Or(c.ChatPatience, 5*time.Minute)
-	if c.Runnable == nil {
-		c.Runnable = nothing{}
-	}
 	return c
 }
 

@@ -29,15 +29,12 @@ func (s *Server) socket(c echo.Context) error {
 
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		c.Response().Header().Set("Upgrade", "websocket")
-		return &httpd.Problem{
-			Status: http.StatusUpgradeRequired, Detail: "this is a WebSocket: send Connection: Upgrade and Upgrade: websocket",
-		}
+		return httpd.Refused(http.StatusUpgradeRequired,
+			"this is a WebSocket: send Connection: Upgrade and Upgrade: websocket")
 	}
 	if foreign(r) {
-		return &httpd.Problem{
-			Status: http.StatusForbidden,
-			Detail: "a web page of another origin must not open this WebSocket: it could read what happens",
-		}
+		return httpd.Refused(http.StatusForbidden,
+			"a web page of another origin must not open this WebSocket: it could read what happens")
 	}
 
 	answer := httpd.AnswerTo(c)

@@ -37,7 +37,6 @@ func sendData(c echo.Context, head string, data any) error {
 	return flushText(c, head+"data: "+string(encoded)+"\n\n")
 }
 
-// flushText sends a part of a stream.
 func flushText(c echo.Context, text string) error {
 	if _, err := c.Response().Write([]byte(text)); err != nil {
 		return err

@@ -12,16 +12,12 @@ import (
 
 // trace serves how a run went, as JSON or as Markdown.
 func (s *Server) trace(c echo.Context) error {
-	id, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return err
-	}
-
 	q := httpd.QueryOf(c, "format")
 	format := cmp.Or(q.Text("format"), "json")
 	if q.Err == nil && format != "json" && format != "markdown" {
 		q.Err = httpd.BadField("format", "must be json or markdown")
 	}
+	id := q.ID("planId")
 	if q.Err != nil {
 		return q.Err
 	}

@@ -118,10 +118,7 @@ func (e *embeddingJSON) add(other embeddingJSON) {
 	e.Hits += other.Hits
 	e.Tokens += other.Tokens
 	if other.Cost != nil {
-		if e.Cost == nil {
-			e.Cost = new(float64)
-		}
-		e.Cost = new(*e.Cost + *other.Cost)
+		e.Cost = new(optional.Value(e.Cost) + *other.Cost)
 	}
 }
 
@@ -397,7 +394,7 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 		case c.ErrorMessage != nil:
 			l.add(at, "LLM Error: %s", *c.ErrorMessage)
 		case c.ThinkEndTime != nil:
-			l.add(at, "LLM Response: %d tokens in %s", sum(c.InputTokens, c.OutputTokens),
+			l.add(at, "LLM Response: %d tokens in %s", optional.Value(c.InputTokens)+optional.Value(c.OutputTokens),
 				took(tree.Duration(c.ThinkStartTime, c.ThinkEndTime)))
 		case c.ThinkStartTime != nil && b.requests[c] == 0:
 			l.add(at, "LLM Request")
@@ -432,7 +429,6 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 	return l.lines()
 }
 
-// log collects lines.
 type log []logged
 
 type logged struct {
@@ -470,15 +466,6 @@ func cut(s string, most int) string {
 		}
 	}
 	return s
-}
-
-func sum(of ...*int64) (n int64) {
-	for _, x := range of {
-		if x != nil {
-			n += *x
-		}
-	}
-	return n
 }
 
 func took(ms *int64) string {

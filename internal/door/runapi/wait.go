@@ -69,15 +69,9 @@ func orEmpty[T any](list []T) []T {
 
 // decide writes what a human decided about a wait of a run, or of a run below it.
 func (s *Server) decide(c echo.Context) error {
-	planID, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return err
-	}
-	waitID, err := httpd.NativeID(c, "waitId")
-	if err != nil {
-		return err
-	}
-	if q := httpd.QueryOf(c); q.Err != nil {
+	q := httpd.QueryOf(c)
+	waitID, planID := q.ID("waitId"), q.ID("planId")
+	if q.Err != nil {
 		return q.Err
 	}
 
@@ -104,7 +98,7 @@ func (s *Server) decide(c echo.Context) error {
 		decided, err = s.decideAt(c, key, func(*record.Wait) (decision.Decision, error) { return d, nil })
 	}
 	if errors.Is(err, runstore.ErrDecided) {
-		return &httpd.Problem{Status: http.StatusConflict, Detail: runstore.ErrDecided.Error()}
+		return httpd.Refused(http.StatusConflict, runstore.ErrDecided.Error())
 	}
 	if err != nil {
 		return refused(err)
@@ -124,7 +118,7 @@ func (s *Server) decideAt(
 		return d, err
 	})
 	if errors.Is(err, runstore.ErrSelfApproval) {
-		return nil, &httpd.Problem{Status: http.StatusForbidden, Detail: runstore.ErrSelfApproval.Error()}
+		return nil, httpd.Refused(http.StatusForbidden, runstore.ErrSelfApproval.Error())
 	}
 	if err != nil {
 		return nil, err

@@ -31,7 +31,6 @@ const (
 	customWorkflow = "custom_workflow"
 )
 
-// facadeErrorJSON is an error of the execution API.
 type facadeErrorJSON struct {
 	Error facadeProblem `json:"error"`
 }
@@ -120,7 +119,6 @@ func (s *Server) facadeStart(c echo.Context, input map[string]any, known ...stri
 	return s.starter.Start(c.Request().Context(), r)
 }
 
-// agentMembers are those of a body for an agent.
 var agentMembers = []string{"user_message", "messages", "system_prompt", "force_include_history"}
 
 // runAgent runs an agent to its end.
@@ -267,7 +265,6 @@ func (s *Server) resumed(c echo.Context, last string) (run engine.Started, after
 	return engine.Started{RootPlanID: d.Plan.RootPlanID, PlanID: planID, Executor: d.Executor}, after, nil
 }
 
-// sessionJSON is what is known of a session.
 type sessionJSON struct {
 	SessionID     string    `json:"session_id"`
 	AgentName     *string   `json:"agent_name"`
@@ -344,23 +341,10 @@ const (
 	historyPage  = 1_000
 )
 
-// number reads a member of a query that is a number from 0 to most.
-func number(q *httpd.Query, name string, otherwise, most int) int {
-	text := q.Text(name)
-	if q.Err != nil || text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > most {
-		q.Err = httpd.BadField(name, fmt.Sprintf("must be a number from 0 to %d", most))
-	}
-	return n
-}
-
 func (s *Server) sessions(c echo.Context) error {
 	q := httpd.QueryOf(c, append(sessionNames, "agent_name", "workflow_name", "limit", "offset")...)
 	out := sessionsJSON{
-		Limit: number(q, "limit", sessionsPage, historyPage), Offset: number(q, "offset", 0, math.MaxInt32),
+		Limit: q.Number("limit", sessionsPage, 0, historyPage), Offset: q.Number("offset", 0, 0, math.MaxInt32),
 	}
 
 	filter := sessionsFor(c, q)
@@ -382,11 +366,14 @@ func (s *Server) sessions(c echo.Context) error {
 
 func (s *Server) history(c echo.Context) error {
 	q := httpd.QueryOf(c, append(sessionNames, "limit", "offset")...)
-	out := historyJSON{Limit: number(q, "limit", historyPage, historyPage), Offset: number(q, "offset", 0, math.MaxInt32)}
+	out := historyJSON{
+		Limit: q.Number("limit", historyPage, 0, historyPage), Offset: q.Number("offset", 0, 0, math.MaxInt32),
+	}
 	found, err := s.session(c, q)
 	if err != nil {
 		return refuseSession(c, err)
 	}
+
 	messages, err := s.store.Messages(c.Request().Context(), found.Key, out.Limit, out.Offset)
 	if err != nil {
 		return err
@@ -430,15 +417,10 @@ func (s *Server) deleteSession(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-type cleanedJSON struct {
-	Message string `json:"message"`
-	Deleted int64  `json:"deleted"`
-}
-
 // cleanUp deletes old sessions: days and max_sessions stand in the query or in the body.
 func (s *Server) cleanUp(c echo.Context) error {
 	q := httpd.QueryOf(c, "days", "max_sessions")
-	days, most := number(q, "days", 30, 36_500), number(q, "max_sessions", 50, math.MaxInt32)
+	days, most := q.Number("days", 30, 0, 36_500), q.Number("max_sessions", 50, 0, math.MaxInt32)
 	if q.Err != nil {
 		return refuseFacade(c, q.Err)
 	}
@@ -463,16 +445,13 @@ func (s *Server) cleanUp(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, cleanedJSON{
-		fmt.Sprintf("Deleted %d sessions: those older than %d days, and all but the newest %d.", deleted, days, most),
-		deleted,
+	return c.JSON(http.StatusOK, map[string]any{
+		"message": fmt.Sprintf("Deleted %d sessions: those older than %d days, and all but the newest %d.", deleted, days,
+			most),
+		"deleted": deleted,
 	})
 }
 
-type facadeStatusJSON struct {
-	Status string `json:"status"`
-}
-
 func (s *Server) facadeStatus(c echo.Context) error {
-	return c.JSON(http.StatusOK, facadeStatusJSON{Status: "active"})
+	return c.JSON(http.StatusOK, map[string]string{"status": "active"})
 }

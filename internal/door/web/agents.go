@@ -15,14 +15,6 @@ import (
 	"github.com/actlog/actlog/internal/view/words"
 )
 
-// Runnable knows what can be run.
-type Runnable interface {
-	Agents(ctx context.Context) ([]catalog.Agent, error)
-	Tools(ctx context.Context) ([]catalog.Tool, []catalog.Server, error)
-	Models(ctx context.Context) ([]catalog.Model, error)
-	Executors(ctx context.Context) ([]catalog.Executor, error)
-}
-
 // agentsView is what can be run, as a page shows it.
 type agentsView struct {
 	agents    []catalog.Agent
@@ -33,7 +25,6 @@ type agentsView struct {
 	mayStart  bool
 }
 
-// agents shows what can be run.
 func (s *Server) agents(c echo.Context) error {
 	if q := httpd.QueryOf(c); q.Err != nil {
 		return q.Err
@@ -48,7 +39,7 @@ func (s *Server) agents(c echo.Context) error {
 	return send(c, http.StatusOK, agentsPage(v))
 }
 
-func (v *agentsView) read(ctx context.Context, r Runnable) (err error) {
+func (v *agentsView) read(ctx context.Context, r *catalog.Catalog) (err error) {
 	if v.agents, err = r.Agents(ctx); err != nil {
 		return err
 	}
@@ -62,7 +53,6 @@ func (v *agentsView) read(ctx context.Context, r Runnable) (err error) {
 	return err
 }
 
-// agentStart returns the address of the form that starts an agent.
 func agentStart(name string) string {
 	return startPath(&engine.Startable{Executor: "agent", Name: name})
 }
@@ -112,7 +102,6 @@ func limitsOf(a *catalog.Agent) (limits []string) {
 	return limits
 }
 
-// liveWorkers says how many workers there are.
 func liveWorkers(n int) string {
 	if n == 0 {
 		return "no live worker"

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,24 +90,26 @@ func (s *Server) answer(c echo.Context) error {
 		return err
 	}
 
+	refuse := func(status int, typed *answerView) error { return s.sendRun(c, v, reply{status: status, typed: typed}) }
+	decided := &answerView{wrong: runstore.ErrDecided.Error()}
 	a := v.detail.answer
 	switch {
 	case a == nil:
-		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: runstore.ErrDecided.Error()}})
+		return refuse(http.StatusConflict, decided)
 	case a.refused != "":
-		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: a.refused}})
+		return refuse(http.StatusConflict, &answerView{wrong: a.refused})
 	}
 
 	switch err := s.decide(c, v.detail.row.Record.(*record.Wait), a, sent); {
 	case errors.Is(err, runstore.ErrDecided):
-		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: runstore.ErrDecided.Error()}})
+		return refuse(http.StatusConflict, decided)
 	case errors.Is(err, runstore.ErrSelfApproval):
 		a.wrong = runstore.ErrSelfApproval.Error()
-		return s.sendRun(c, v, reply{status: http.StatusForbidden, typed: a})
+		return refuse(http.StatusForbidden, a)
 	case err != nil:
 		return err
 	case a.wrong != "":
-		return s.sendRun(c, v, reply{status: http.StatusUnprocessableEntity, typed: a})
+		return refuse(http.StatusUnprocessableEntity, a)
 	}
 	return c.Redirect(http.StatusSeeOther, v.path(&v.Rows[v.open]))
 }
@@ -169,27 +172,12 @@ func remarkLabel(decisions []string) string {
 	return "Remark"
 }
 
-// decisionWord is a decision on its button.
 func decisionWord(d string) string {
-	switch d {
-	case decision.Submit:
-		return "Submit"
-	case decision.Approve:
-		return "Approve"
-	case decision.Accept:
-		return "Accept"
-	case decision.Reject:
-		return "Reject"
-	case decision.Modify:
-		return "Send back"
-	case decision.Done:
-		return "It was done"
-	case decision.Retry:
-		return "Do it again"
-	case decision.Skip:
-		return "Go on without it"
-	}
-	return d
+	return cmp.Or(map[string]string{
+		decision.Submit: "Submit", decision.Approve: "Approve", decision.Accept: "Accept", decision.Reject: "Reject",
+		decision.Modify: "Send back", decision.Done: "It was done", decision.Retry: "Do it again",
+		decision.Skip: "Go on without it",
+	}[d], d)
 }
 
 // decisionClass tells what goes on from what does not.

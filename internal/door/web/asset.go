@@ -46,7 +46,6 @@ func readAssets() (files map[string]asset, names map[string]string) {
 	return files, names
 }
 
-// assetPath returns the path under which a file is served.
 func assetPath(name string) string { return "/assets/" + assetNames[name] }
 
 func serveAsset(c echo.Context) error {

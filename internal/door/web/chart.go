@@ -71,7 +71,6 @@ func (v *chartsView) fillDays() {
 	}
 }
 
-// value returns a filter as it was given.
 func (v *chartsView) value(name string) string { return v.query.Get(name) }
 
 // since returns the address of the charts since another time.
@@ -275,7 +274,6 @@ func (b *bars) length(value float64, known bool) (units string, drawn bool) {
 	return strconv.FormatFloat(max(1, math.Round(chartBars*value/b.top*10)/10), 'f', -1, 64), true
 }
 
-// full returns how long the bar of a row is.
 func (b *bars) full(r *store.ChartRow) (units string, drawn bool) { return b.length(b.of(r)) }
 
 // within returns the length of what is drawn inside of the bar of a row.

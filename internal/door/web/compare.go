@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"html"
 	"net/http"
@@ -31,7 +32,6 @@ const (
 	readTexts = 15 * time.Second
 )
 
-// asking is the form for two runs.
 type asking struct {
 	a, b  string
 	wrong faults // with what was asked
@@ -61,7 +61,6 @@ type compareLine struct {
 	equal int // how many such pairs; 0: the line is one pair
 }
 
-// textPair is a text of two rows.
 type textPair struct {
 	name  string
 	lines []compare.Line // nil: both are the same
@@ -134,7 +133,7 @@ func (s *Server) align(c echo.Context, v *compareView, at string) error {
 		if err != nil {
 			return err
 		}
-		sides[i] = compare.Side{Outline: of.Outline, Read: sums.Of}
+		sides[i] = compare.Side{Outline: of.Outline, Sums: sums.Of}
 	}
 
 	v.pairs = compare.Align(sides[0], sides[1])
@@ -198,7 +197,6 @@ func (v *compareView) lay() {
 	}
 }
 
-// texts compares the texts of the open pair.
 func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) error {
 	p := &v.pairs[v.open]
 	if p.A < 0 || p.B < 0 {
@@ -207,7 +205,7 @@ func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) err
 
 	var rows [2]record.Change
 	for i, r := range []*outline.Row{v.rowA(p), v.rowB(p)} {
-		d, err := reader.Detail(c.Request().Context(), keyOf(r))
+		d, err := reader.Detail(c.Request().Context(), r.Key())
 		if err != nil {
 			return err
 		}
@@ -232,23 +230,11 @@ func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) err
 	return nil
 }
 
-// textWord is what a text is called.
 func textWord(field string) string {
-	switch field {
-	case "errorMessage":
-		return "error"
-	case "userRequest", "agentRequest":
-		return "goal"
-	case "thinkInput":
-		return "input"
-	case "thinkOutput", "decision":
-		return "answer"
-	case "formDescription":
-		return "question"
-	case "decisionText":
-		return "remark"
-	}
-	return field
+	return cmp.Or(map[string]string{
+		"errorMessage": "error", "userRequest": "goal", "agentRequest": "goal", "thinkInput": "input",
+		"thinkOutput": "answer", "decision": "answer", "formDescription": "question", "decisionText": "remark",
+	}[field], field)
 }
 
 func (v *compareView) rowA(p *compare.Pair) *outline.Row { return rowOf(v.a, p.A) }
@@ -270,7 +256,6 @@ func (v *compareView) at(p *compare.Pair) string {
 	return "b:" + v.b.Rows[p.B].At
 }
 
-// path returns the address of the page with a pair.
 func (v *compareView) path(p *compare.Pair) string { return v.address(p, v.equal, -1) }
 
 // address returns the address of the page with a pair, from a line on; -1: where the pair is.
@@ -296,7 +281,6 @@ func (v *compareView) step(by int) string {
 	return v.path(&v.pairs[v.open])
 }
 
-// count says how many pairs differ, and which of them is open.
 func (v *compareView) count() string {
 	switch {
 	case v.differences == 0:
@@ -329,12 +313,12 @@ func (v *compareView) describe(p *compare.Pair) string {
 func (v *compareView) name(p *compare.Pair) string {
 	switch {
 	case p.B < 0:
-		return v.a.name(v.rowA(p))
+		return rowName(v.rowA(p))
 	case p.A < 0:
-		return v.b.name(v.rowB(p))
+		return rowName(v.rowB(p))
 	}
 
-	a, b := v.a.name(v.rowA(p)), v.b.name(v.rowB(p))
+	a, b := rowName(v.rowA(p)), rowName(v.rowB(p))
 	if a == b {
 		return a
 	}
@@ -344,60 +328,51 @@ func (v *compareView) name(p *compare.Pair) string {
 // figure is a number of two rows.
 type figure struct{ name, a, b, change string }
 
-// figures returns the numbers of a pair of rows.
+// figures returns the numbers of a pair of rows. What neither has is left out.
 func (v *compareView) figures(p *compare.Pair) (all []figure) {
 	a, b := v.rowA(p), v.rowB(p)
 	x, y := figuresOf(a), figuresOf(b)
-	count := func(name string, of func(*tree.Figures) int64) {
-		if i, j := of(&x), of(&y); i != 0 || j != 0 {
-			all = append(all, figure{name, words.Grouped(i), words.Grouped(j), signed(float64(j-i), func(n float64) string {
-				return words.Grouped(int64(n))
-			})})
+	add := func(name string, a, b *float64, word func(float64) string) {
+		if a == nil && b == nil {
+			return
 		}
-	}
 
-	took := func(r *outline.Row) (d time.Duration, ok bool) {
-		if r == nil {
-			return 0, false
+		f := figure{name: name}
+		if a != nil {
+			f.a = word(*a)
 		}
-		return compare.Took(r)
-	}
-
-	i, okA := took(a)
-	j, okB := took(b)
-	if f := (figure{name: "time"}); okA || okB {
-		if okA {
-			f.a = words.Duration(i)
+		if b != nil {
+			f.b = word(*b)
 		}
-		if okB {
-			f.b = words.Duration(j)
-		}
-		if okA && okB {
-			f.change = signed(float64(j-i), func(n float64) string { return words.Duration(time.Duration(n)) })
+		if a != nil && b != nil {
+			f.change = signed(*b-*a, word)
 		}
 		all = append(all, f)
 	}
-
-	count("model calls", func(f *tree.Figures) int64 { return f.ModelCalls })
-	count("tool calls", func(f *tree.Figures) int64 { return f.ToolCalls })
-	count("failures", func(f *tree.Figures) int64 { return f.Failures })
-	count("input tokens", func(f *tree.Figures) int64 { return f.InputTokens })
-	count("output tokens", func(f *tree.Figures) int64 { return f.OutputTokens })
-
-	if x.CostUSD != nil || y.CostUSD != nil {
-		f := figure{name: "cost"}
-		if x.CostUSD != nil {
-			f.a = words.Dollars(*x.CostUSD)
+	count := func(name string, a, b int64) {
+		if a != 0 || b != 0 {
+			add(name, new(float64(a)), new(float64(b)), func(n float64) string { return words.Grouped(int64(n)) })
 		}
-		if y.CostUSD != nil {
-			f.b = words.Dollars(*y.CostUSD)
-		}
-		if x.CostUSD != nil && y.CostUSD != nil {
-			f.change = signed(*y.CostUSD-*x.CostUSD, words.Dollars)
-		}
-		all = append(all, f)
 	}
+
+	add("time", took(a), took(b), func(n float64) string { return words.Duration(time.Duration(n)) })
+	count("model calls", x.ModelCalls, y.ModelCalls)
+	count("tool calls", x.ToolCalls, y.ToolCalls)
+	count("failures", x.Failures, y.Failures)
+	count("input tokens", x.InputTokens, y.InputTokens)
+	count("output tokens", x.OutputTokens, y.OutputTokens)
+	add("cost", x.CostUSD, y.CostUSD, words.Dollars)
 	return all
+}
+
+// took returns how long a row took, in nanoseconds; nil: that is not known.
+func took(r *outline.Row) *float64 {
+	if r != nil {
+		if d, ok := compare.Took(r); ok {
+			return new(float64(d))
+		}
+	}
+	return nil
 }
 
 // signed writes a difference with its sign; empty: there is none.
@@ -411,7 +386,6 @@ func signed(n float64, word func(float64) string) string {
 	return ""
 }
 
-// figuresOf returns the figures of a row.
 func figuresOf(r *outline.Row) (f tree.Figures) {
 	switch {
 	case r == nil:

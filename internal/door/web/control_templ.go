@@ -59,7 +59,7 @@ func control(v *runView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case runstore.DesiredPause:
-			if v.state(&v.Rows[0]) != record.Paused {
+			if v.Rows[0].Shown() != record.Paused {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<span class=\"more\">to be paused</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -27,7 +27,6 @@ type conversationView struct {
 	came  map[string]*outcomeView // those of which the answer is not all
 }
 
-// conversationPath returns the address of a conversation.
 func conversationPath(id string) string { return "/conversations/" + url.PathEscape(id) }
 
 func (s *Server) conversation(c echo.Context) error {
@@ -104,7 +103,6 @@ func (v *conversationView) text(p *store.PlanSummary, of func(*record.Plan) *str
 // begins reports whether a text is the beginning of a longer one.
 func begins(text string) bool { return len([]rune(text)) >= maxMessage }
 
-// figures says what a run took.
 func (v *conversationView) figures(p *store.PlanSummary) (all []string) {
 	all = append(all, words.Plural(p.Steps, "step"))
 	for _, figure := range []string{v.lasted(p), words.Tokens(p.Total.InputTokens, p.Total.OutputTokens)} {

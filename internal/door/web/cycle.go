@@ -74,7 +74,6 @@ func (t *turn) origins() int {
 	return len(cycles)
 }
 
-// callView is a tool call of a cycle.
 type callView struct {
 	row    *outline.Row
 	starts []*outline.Row // the sub-plans that it started
@@ -198,7 +197,6 @@ func (d *detailView) turns(name string, messages []chat.Message, known []bool, f
 	return fewFolds(name, all)
 }
 
-// brief is the beginning of what a message says.
 func brief(m *chat.Message) string {
 	for _, p := range m.Parts {
 		if p.Text != "" {
@@ -208,7 +206,6 @@ func brief(m *chat.Message) string {
 	return ""
 }
 
-// part returns a part of a message as it is shown.
 func (d *detailView) part(id string, p chat.Part) *passage {
 	t := &passage{id: id, text: p.Text, about: words.Shorten(cmp.Or(p.Name, d.called[p.ID], p.ID), 200)}
 	switch p.Kind {
@@ -281,7 +278,6 @@ func (v *runView) callOf(row int) callView {
 // roleWord is the role of a message as it was recorded. One without a role is in the prompt.
 func roleWord(role string) string { return cmp.Or(words.Shorten(role, 40), "prompt") }
 
-// roleClass is the class by which a role has its look.
 func roleClass(role string) string {
 	switch role {
 	case "system", "developer":

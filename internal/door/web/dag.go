@@ -34,7 +34,6 @@ type dagView struct {
 	edges         []string // as paths of SVG
 }
 
-// nodeView is a node in a drawing.
 type nodeView struct {
 	x, y  int
 	name  string
@@ -67,7 +66,6 @@ func (v *runView) graph(ctx context.Context, reader *store.Reader) error {
 	return nil
 }
 
-// draw draws a graph, whose nodes are steps of the run.
 func (v *runView) draw(g *graph.Graph) *dagView {
 	rows := make([]*outline.Row, len(g.Nodes))
 	for _, s := range v.Plan.Steps {
@@ -82,7 +80,7 @@ func (v *runView) draw(g *graph.Graph) *dagView {
 	for i, n := range g.Nodes {
 		node := nodeView{name: words.Shorten(n.Name, nodeChars), state: record.Pending}
 		if r := rows[i]; r != nil {
-			node.state, node.took = v.state(r), v.lasted(r)
+			node.state, node.took = r.Shown(), v.lasted(r)
 			node.href = v.path(r)
 		}
 
@@ -189,7 +187,6 @@ func (s *spot) mean() (y float64) {
 	return y
 }
 
-// place gives nodes and edges their places.
 func (d *dagView) place(layers [][]*spot) {
 	most := 0
 	for _, layer := range layers {

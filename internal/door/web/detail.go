@@ -65,7 +65,6 @@ func lookOf(c echo.Context) (l look, err error) {
 	return l, nil
 }
 
-// detailView is the detail of a row.
 type detailView struct {
 	look
 	row   *store.Detail
@@ -95,7 +94,7 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 	}
 
 	r := &v.Rows[v.open]
-	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), keyOf(r))
+	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
 	if err != nil {
 		return err
 	}
@@ -243,7 +242,6 @@ func (s *Server) row(c echo.Context) (*runView, error) {
 	return v, s.detail(c, v)
 }
 
-// rowDetail answers with the detail of a row.
 func (s *Server) rowDetail(c echo.Context) error {
 	v, err := s.row(c)
 	if err != nil {
@@ -270,7 +268,6 @@ func (s *Server) text(c echo.Context) error {
 	return c.Blob(http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte(p.text))
 }
 
-// fileName is the name of the file in which a text is downloaded.
 func fileName(r *outline.Row, p *passage) string {
 	name := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' {
@@ -288,7 +285,6 @@ func fileName(r *outline.Row, p *passage) string {
 	return name + ".txt"
 }
 
-// textPath returns the address of a whole text of the open row.
 func (v *runView) textPath(p *passage) string {
 	return v.address("/text", &v.Rows[v.open], v.fold, v.looking("name", p.id)...)
 }
@@ -318,31 +314,8 @@ func (v *runView) looking(name, value string) (query []string) {
 	return query
 }
 
-// textID is the id of the element of a text.
 func textID(id string) string { return "text:" + id }
 
-// keyOf returns the key of what a row shows.
-func keyOf(r *outline.Row) record.Key {
-	switch {
-	case r.Wait != nil:
-		return r.Wait.Key()
-	case r.Plan != nil:
-		return r.Plan.Record.Key()
-	case r.Step != nil:
-		return r.Step.Record.Key()
-	case r.Cycle != nil:
-		return r.Cycle.Record.Key()
-	}
-	return r.Call.Record.Key()
-}
-
-// viewWord is what a view is called.
 func viewWord(view string) string {
-	switch view {
-	case viewRaw:
-		return "Raw"
-	case viewJSON:
-		return "JSON"
-	}
-	return "Readable"
+	return map[string]string{viewReadable: "Readable", viewRaw: "Raw", viewJSON: "JSON"}[view]
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// fact is a short value with its name.
 type fact struct {
 	name, value string
 	href        string // where it leads; empty: nowhere
@@ -59,7 +58,6 @@ func (f *facts) cost(usd *float64) {
 	}
 }
 
-// figures adds sums over model calls and tool calls.
 func (f *facts) figures(of *tree.Figures) {
 	some := func(name string, n int64) {
 		if n > 0 {
@@ -121,16 +119,16 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.add("tool time", words.Took(r.ActStartTime, r.ActEndTime))
 	case *record.ActTool:
 		f.text("error", r.ErrorKind).text("server", r.ServerName)
-		f.link("cycle", v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).text("call id", r.ProviderCallID)
+		f.link("cycle", rowName(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).text("call id", r.ProviderCallID)
 		for _, i := range v.Children(v.open) {
 			if v.Rows[i].Plan != nil {
-				f.link("sub-plan", v.name(&v.Rows[i]), v.path(&v.Rows[i]))
+				f.link("sub-plan", rowName(&v.Rows[i]), v.path(&v.Rows[i]))
 			}
 		}
 		f.time("started", r.StartTime).time("ended", r.EndTime)
 	case *record.Wait:
 		asker := &v.Rows[open.Parent]
-		f.link("asked by", kind(asker)+" "+v.name(asker), v.path(asker))
+		f.link("asked by", kind(asker)+" "+rowName(asker), v.path(asker))
 		f.add("kind", strings.ToLower(strings.ReplaceAll(string(optional.Value(r.Type)), "_", " ")))
 		f.time("asked", r.StartTime).add("waited", v.lasted(open))
 		f.time("expires", r.ExpiresAt).add("expires", deadlineless(r))
@@ -181,7 +179,6 @@ func nonEmpty(all []string) (some []string) {
 	return some
 }
 
-// maxTools bounds the tools that a step names.
 const maxTools = 30
 
 // toolsOf says which tools a step called, and how often, in the order of their first calls.

@@ -18,7 +18,6 @@ import (
 	"github.com/actlog/actlog/internal/runtime/decision"
 )
 
-// fieldView is a field of a form.
 type fieldView struct {
 	id       string // also the name of its value in what is sent
 	label    string
@@ -31,7 +30,6 @@ type fieldView struct {
 	first    bool // of those that are wrong
 }
 
-// fieldOf returns a field of a form.
 func fieldOf(i int, field map[string]string) fieldView {
 	f := fieldView{
 		id: "value-" + strconv.Itoa(i), label: field["label"], kind: strings.ToLower(field["type"]),
@@ -53,7 +51,6 @@ func fieldOf(i int, field map[string]string) fieldView {
 	return f
 }
 
-// has reports whether an option was chosen.
 func (f *fieldView) has(option string) bool { return slices.Contains(f.given, option) }
 
 // value is what was typed.
@@ -64,7 +61,6 @@ func (f *fieldView) value() string {
 	return strings.Join(f.given, ",")
 }
 
-// placeholder says what may stand in a field.
 func (f *fieldView) placeholder() string {
 	if f.kind == "password" && len(f.given) > 0 {
 		return "Type it again: passwords are not kept."
@@ -117,22 +113,19 @@ func inputMode(kind string) string {
 	return "text"
 }
 
-// maxForm bounds what a form sends.
 const maxForm = 4 << 20
 
 // form reads the form that a page sent. Who sends one is answered with pages, and so needs to be one who may read.
 func (s *Server) form(c echo.Context) (url.Values, error) {
 	if !httpd.May(c, httpd.ScopeRead) {
-		return nil, &httpd.Problem{
-			Status: http.StatusForbidden,
-			Detail: "this API key is not for the web page: its scopes lack " + string(httpd.ScopeRead),
-		}
+		return nil, httpd.Refused(http.StatusForbidden,
+			"this API key is not for the web page: its scopes lack "+string(httpd.ScopeRead))
 	}
 
 	r := c.Request()
 	if kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil ||
 		kind != echo.MIMEApplicationForm {
-		return nil, &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "this takes forms of the web page only"}
+		return nil, httpd.Refused(http.StatusUnsupportedMediaType, "this takes forms of the web page only")
 	}
 
 	body, err := s.door.Body(c)
@@ -162,9 +155,7 @@ func (s *Server) form(c echo.Context) (url.Values, error) {
 		}
 	}
 	if err != nil {
-		return nil, &httpd.Problem{
-			Status: http.StatusBadRequest, Detail: "the form cannot be read: its texts must be UTF-8 without NUL",
-		}
+		return nil, httpd.Refused(http.StatusBadRequest, "the form cannot be read: its texts must be UTF-8 without NUL")
 	}
 	return sent, nil
 }

@@ -58,7 +58,6 @@ func timeFault(query url.Values, name string) *httpd.Problem {
 	return p
 }
 
-// status is that of a page.
 func (f faults) status() int {
 	if len(f) > 0 {
 		return http.StatusBadRequest
@@ -91,7 +90,6 @@ func (f faults) attributes(name string) templ.Attributes {
 	return wrongAttributes(filterID(name), f[name], false)
 }
 
-// filterID is the id of a field of a form of filters.
 func filterID(name string) string { return "filter-" + name }
 
 // choice is what a field offers, with its word.

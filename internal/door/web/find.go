@@ -39,7 +39,6 @@ type listing struct {
 	note, more string
 }
 
-// listed is a row in a list.
 type listed struct {
 	row  int
 	why  string // of a failure
@@ -217,7 +216,7 @@ func (v *runView) why(row int) string {
 	k, m := v.Rows[row].Error()
 	kind, message := optional.Value(k), optional.Value(m)
 	if strings.TrimSpace(message) != "" {
-		return reason(&v.Rows[row])
+		return errorText(v.Rows[row].Error())
 	}
 
 	reasons := v.below(row)
@@ -226,7 +225,7 @@ func (v *runView) why(row int) string {
 	}
 
 	for at := v.Rows[row].Parent; at >= 0; at = v.Rows[at].Parent {
-		if text := reason(&v.Rows[at]); text != "" {
+		if text := errorText(v.Rows[at].Error()); text != "" {
 			return text
 		}
 	}
@@ -236,8 +235,8 @@ func (v *runView) why(row int) string {
 // below returns what errors the first rows below a row have.
 func (v *runView) below(row int) (reasons []string) {
 	for i := row + 1; i <= row+v.Rows[row].Below && len(reasons) < 3; i++ {
-		if text := reason(&v.Rows[i]); text != "" {
-			reasons = append(reasons, v.name(&v.Rows[i])+": "+text)
+		if text := errorText(v.Rows[i].Error()); text != "" {
+			reasons = append(reasons, rowName(&v.Rows[i])+": "+text)
 		}
 	}
 	return reasons
@@ -289,17 +288,16 @@ func (v *runView) causeWhy() string {
 func (v *runView) causeText() string {
 	var path []string
 	for _, i := range v.Path(v.Cause) {
-		path = append(path, v.name(&v.Rows[i]))
+		path = append(path, rowName(&v.Rows[i]))
 	}
 
-	text := v.name(&v.Rows[v.Cause]) + ": " + v.causeWhy() + "\n" + strings.Join(path, " › ")
+	text := rowName(&v.Rows[v.Cause]) + ": " + v.causeWhy() + "\n" + strings.Join(path, " › ")
 	if v.Found.Recovered {
 		text = "recovered from " + text
 	}
 	return text
 }
 
-// plans is how many plans the run has.
 func (v *runView) plans() (n int64) {
 	for i := range v.Rows {
 		if v.Rows[i].Plan != nil {
@@ -333,7 +331,6 @@ func (v *runView) ids() (all [][2]string) {
 	return all
 }
 
-// exportPath is the address of the records of the run.
 func (v *runView) exportPath() string {
 	return "/api/v1/plans/" + url.PathEscape(v.Plan.Record.CurrentPlanID) + "/records?" +
 		url.Values{"root": {v.Plan.Record.RootPlanID}}.Encode()
@@ -347,5 +344,4 @@ func (v *runView) asked() string {
 	return ""
 }
 
-// slow reports whether the list is that of the slow rows.
 func (l *listing) slow() bool { return l.query[0] == "show" && l.query[1] == showSlow }

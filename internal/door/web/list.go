@@ -22,7 +22,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// listView is the list of runs.
 type listView struct {
 	lookup.PlanPage
 	query  url.Values
@@ -46,7 +45,7 @@ func (s *Server) list(c echo.Context) error {
 	}
 
 	v.wrong, err = readWithout(c, func() (err error) {
-		v.PlanPage, err = s.lookup.PlanPage(c)
+		v.PlanPage, err = s.lookup.PlanPage(c, httpd.QueryOf(c, lookup.PlanQuery...))
 		return err
 	})
 	if err != nil {
@@ -129,7 +128,6 @@ func withValues(query url.Values) url.Values {
 
 func listPath(query url.Values) string { return strings.TrimSuffix("/?"+query.Encode(), "?") }
 
-// value returns a filter as it was given.
 func (v *listView) value(name string) string { return v.query.Get(name) }
 
 // given reports whether one of some filters was given.
@@ -137,7 +135,6 @@ func (v *listView) given(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return v.value(name) != "" })
 }
 
-// filtered reports whether the list is narrowed.
 func (v *listView) filtered() bool { return v.Filter.Narrows() }
 
 // older returns the address of the next page; empty: there is none.
@@ -176,7 +173,6 @@ func place(p *store.PlanSummary) string {
 
 func cursorOf(at store.Position) string { return httpd.Cursor(at).Format(lookup.PlanCursors) }
 
-// planStates are those that a run may be in.
 func planStates() (all []choice) {
 	for _, s := range record.States(record.KindPlan) {
 		all = append(all, choice{string(s), stateWord(s)})
@@ -184,19 +180,15 @@ func planStates() (all []choice) {
 	return all
 }
 
-// failing are the choices among runs with failures and without.
 var failing = []choice{{"true", "with failures"}, {"false", "without failures"}}
 
-// listFields are the fields of the form of the list.
 var listFields = []string{
 	"q", "project", "state", "agent", "tag", "userId", "since", "failed", "model", "tool", "minCost", "maxCost",
 	"minDuration", "maxDuration", "name", "conversationId", "until",
 }
 
-// runPath returns the address of a run.
 func runPath(planID string) string { return "/runs/" + url.PathEscape(planID) }
 
-// runName is what a run in a list is called.
 func runName(p *store.PlanSummary) string {
 	return cmp.Or(optional.Value(p.Record.Title), optional.Value(p.Record.Name), p.Record.RootPlanID)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 )
 
-// maxLogin bounds the form with which somebody logs in.
 const maxLogin = 8 << 10
 
 // login shows the form for a key. Where no keys are set, there is nothing to log in to.
@@ -24,12 +23,11 @@ func (s *Server) login(c echo.Context) error {
 	return send(c, http.StatusOK, loginPage(next, nil))
 }
 
-// logIn begins a session.
 func (s *Server) logIn(c echo.Context) error {
 	r := c.Request()
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxLogin)
 	if err := r.ParseForm(); err != nil {
-		return &httpd.Problem{Status: http.StatusBadRequest, Detail: "the form cannot be read"}
+		return httpd.Refused(http.StatusBadRequest, "the form cannot be read")
 	}
 
 	next := ownPath(r.PostFormValue("next"))
@@ -46,7 +44,6 @@ func (s *Server) logIn(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, next)
 }
 
-// logOut ends the session.
 func (s *Server) logOut(c echo.Context) error {
 	if err := s.door.Logout(c); err != nil {
 		return err

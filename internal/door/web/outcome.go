@@ -21,7 +21,6 @@ type outcomeView struct {
 	more              bool // there are more of them
 }
 
-// deed is an operation or a node.
 type deed struct {
 	name, about string
 	href        string // of its row

@@ -25,7 +25,6 @@ const (
 	maxAtOnce = 512 << 10
 )
 
-// passage is a text of a row.
 type passage struct {
 	id    string // in the address of the text
 	label string
@@ -97,7 +96,7 @@ func indent(text string, most int) string {
 			continue
 		case '"':
 			from := i
-			i = endOfString(t, i)
+			i = loosejson.EndOfString(t, i) - 1
 			b.WriteString(t[from : i+1])
 			continue
 		case '{', '[':
@@ -133,16 +132,6 @@ func newLine(b *strings.Builder, depth int) {
 	}
 }
 
-// endOfString returns where a string of valid JSON ends.
-func endOfString(t string, i int) int {
-	for i++; t[i] != '"'; i++ {
-		if t[i] == '\\' {
-			i++
-		}
-	}
-	return i
-}
-
 // line returns the index after an object or list of valid JSON, if it is short enough for a line.
 func line(t string, from int) (end int, short bool) {
 	depth, long := 0, 0
@@ -152,7 +141,7 @@ func line(t string, from int) (end int, short bool) {
 			continue
 		case '"':
 			at := i
-			i = endOfString(t, i)
+			i = loosejson.EndOfString(t, i) - 1
 			long += i - at
 		case '{', '[':
 			depth++
@@ -170,7 +159,6 @@ func line(t string, from int) (end int, short bool) {
 	return 0, false
 }
 
-// size says how long a text is.
 func size(text string) string {
 	if n := len(text); n >= 1<<20 {
 		return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB"
@@ -183,7 +171,6 @@ func verbatim(text string) templ.Component {
 	return templ.Raw(strings.ReplaceAll(html.EscapeString(text), "\r", "&#13;"))
 }
 
-// name is what a text is called.
 func (p *passage) name() string { return cmp.Or(strings.TrimSpace(p.label+" "+p.about), "text") }
 
 // canMark reports whether a text may be Markdown.

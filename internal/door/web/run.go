@@ -19,7 +19,6 @@ import (
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
-	"github.com/actlog/actlog/record"
 )
 
 // runView is a run, and the row that is open.
@@ -253,7 +252,7 @@ func (v *runView) ended() bool { return v.Rows[0].State().Terminal() }
 func (v *runView) times() (from time.Time, span time.Duration) {
 	var to time.Time
 	for i := range v.Rows {
-		start, end := v.rowTimes(&v.Rows[i])
+		start, end := v.Rows[i].TimesAt(v.now)
 		if start != nil && (from.IsZero() || start.Before(from)) {
 			from = *start
 		}
@@ -262,11 +261,6 @@ func (v *runView) times() (from time.Time, span time.Duration) {
 		}
 	}
 	return from, max(to.Sub(from), time.Millisecond)
-}
-
-// rowTimes returns when a row began and ended; what has not ended goes on until now.
-func (v *runView) rowTimes(r *outline.Row) (start, end *time.Time) {
-	return r.TimesAt(v.now)
 }
 
 // failures returns the addresses of the failures, in the order in which they are visited.
@@ -307,15 +301,6 @@ func (v *runView) newest() string {
 	return ""
 }
 
-// state returns the state of a row, as it is shown.
-func (v *runView) state(r *outline.Row) record.State {
-	return r.Shown()
-}
-
-// name returns what a row is called.
-func (v *runView) name(r *outline.Row) string { return rowName(r) }
-
-// rowName returns what a row is called.
 func rowName(r *outline.Row) string {
 	name := words.Shorten(r.Name(), 200)
 	switch {
@@ -333,7 +318,6 @@ func rowName(r *outline.Row) string {
 	return "(unnamed)"
 }
 
-// kind is the word for what a row is.
 func kind(r *outline.Row) string {
 	switch {
 	case r.Wait != nil:
@@ -348,17 +332,16 @@ func kind(r *outline.Row) string {
 	return "call"
 }
 
-// lasted says how long a row took.
 func (v *runView) lasted(r *outline.Row) string {
 	if ran := v.ran(r); ran > 0 {
 		return words.Duration(ran.Round(time.Second))
 	}
-	return words.Took(v.rowTimes(r))
+	return words.Took(r.TimesAt(v.now))
 }
 
 // ran returns how long a row has been going on; 0: it does not, or that is not known.
 func (v *runView) ran(r *outline.Row) time.Duration {
-	start, end := v.rowTimes(r)
+	start, end := r.TimesAt(v.now)
 	if r.State().Terminal() || r.Left || start == nil || !v.now.Equal(*end) {
 		return 0
 	}
@@ -388,7 +371,7 @@ const barUnits = 1000
 
 // bar returns where the bar of a row begins and how long it is. ok is false if its times are not known.
 func (v *runView) bar(r *outline.Row) (x, width string, ok bool) {
-	start, end := v.rowTimes(r)
+	start, end := r.TimesAt(v.now)
 	if start == nil || end == nil || end.Before(*start) {
 		return "", "", false
 	}
@@ -399,7 +382,6 @@ func (v *runView) bar(r *outline.Row) (x, width string, ok bool) {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
-// path returns the address of a row.
 func (v *runView) path(r *outline.Row) string { return v.address("", r, v.fold) }
 
 // address returns the address of the page with a row, or of a piece of it. Without a row, it is that of the tree alone.
@@ -419,11 +401,6 @@ func (v *runView) address(piece string, r *outline.Row, fold outline.Fold, more 
 		q.Set(more[i], more[i+1])
 	}
 	return strings.TrimSuffix(runPath(v.Plan.Record.CurrentPlanID)+piece+"?"+q.Encode(), "?")
-}
-
-// reason says why a row failed.
-func reason(r *outline.Row) string {
-	return errorText(r.Error())
 }
 
 // errorText says what went wrong; empty: that is not on record.

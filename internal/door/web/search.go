@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
@@ -18,7 +19,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// searchView is a search in the texts of all runs.
 type searchView struct {
 	lookup.TextsPage
 	query    url.Values
@@ -41,7 +41,7 @@ func (s *Server) searchPage(c echo.Context) error {
 				v.TextsPage, v.searched = lookup.TextsPage{}, false
 				return nil
 			}
-			v.TextsPage, err = s.lookup.SearchTextsByRun(c, hitsOfRun)
+			v.TextsPage, err = s.lookup.SearchTexts(c, httpd.QueryOf(c, lookup.SearchQuery...), hitsOfRun)
 			return err
 		})
 		if err != nil {
@@ -55,7 +55,6 @@ func searchPath(query url.Values) string {
 	return strings.TrimSuffix("/search?"+query.Encode(), "?")
 }
 
-// value returns a member of the query as it was given.
 func (v *searchView) value(name string) string { return v.query.Get(name) }
 
 // given reports whether one of some members was given.
@@ -126,7 +125,6 @@ func (v *searchView) othersPath(r *saying) string {
 	return runPath(r.run.RootPlanID) + "?" + url.Values{"q": {v.value("q")}}.Encode()
 }
 
-// saying is a run with its hits.
 type saying struct {
 	run  *store.TextRun
 	hits []*store.TextHit
@@ -144,17 +142,14 @@ func (v *searchView) runs() (all []saying) {
 	return all
 }
 
-// name is what the run is called.
 func (r *saying) name() string {
 	return words.Shorten(cmp.Or(optional.Value(r.run.Title), optional.Value(r.run.Name), r.run.RootPlanID), 200)
 }
 
-// hitPath returns the address of a hit in its run.
 func hitPath(h *store.TextHit) string {
 	return runPath(h.Run.RootPlanID) + "?" + url.Values{"at": {lookup.TextAt(h)}}.Encode()
 }
 
-// hitName is what has the text.
 func hitName(h *store.TextHit) string {
 	name := words.Shorten(h.Name, 80)
 	switch h.Key.Kind {
@@ -171,7 +166,6 @@ func hitName(h *store.TextHit) string {
 	return cmp.Or(name, string(h.Key.Kind))
 }
 
-// searchFields are the fields of the form of the search.
 var searchFields = []string{
 	"q", "kind", "since", "until", "project", "state", "agent", "tag", "userId", "name", "conversationId", "environment",
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/actlog/actlog/internal/view/words"
 )
 
-// startView is the page on which a run is started.
 type startView struct {
 	all     []engine.Startable
 	what    *engine.Startable // that was chosen; nil: nothing was
@@ -64,7 +63,6 @@ func (s *Server) startPage(c echo.Context) error {
 	return send(c, http.StatusOK, startPage(v))
 }
 
-// start starts a run as a form says.
 func (s *Server) start(c echo.Context) error {
 	sent, err := s.form(c)
 	if err != nil {
@@ -98,7 +96,6 @@ func (s *Server) start(c echo.Context) error {
 	return send(c, p.Status, startPage(v))
 }
 
-// starting reads what is to be started.
 func (s *Server) starting(c echo.Context) (*startView, error) {
 	q := httpd.QueryOf(c, "executor", "name", "type")
 	if q.Err != nil {
@@ -129,7 +126,6 @@ func (s *Server) starting(c echo.Context) (*startView, error) {
 	return v, nil
 }
 
-// fieldsOf returns the fields of the input of something.
 func fieldsOf(a *engine.Startable) []member {
 	all := make([]member, len(a.Fields))
 	for i, f := range a.Fields {
@@ -147,7 +143,6 @@ func fieldsOf(a *engine.Startable) []member {
 	return named(all)
 }
 
-// common returns the fields that all runs have.
 func common() []member {
 	text := func(label, name string) member {
 		return member{fieldView{kind: "text", label: label}, []string{name}, asText}
@@ -174,7 +169,6 @@ func common() []member {
 	return named(all)
 }
 
-// named gives fields the names of their members.
 func named(all []member) []member {
 	for i := range all {
 		all[i].id = strings.Join(all[i].path, ".")
@@ -244,7 +238,6 @@ func given(fields []member) bool {
 	return slices.ContainsFunc(fields, func(m member) bool { return m.wrong != "" || m.value() != "" })
 }
 
-// startPath returns the address of the form of something.
 func startPath(a *engine.Startable) string {
 	return "/start?" + withValues(url.Values{"executor": {a.Executor}, "name": {a.Name}, "type": {a.Type}}).Encode()
 }

@@ -32,7 +32,6 @@ func stateIcon(s record.State) string {
 	return "○"
 }
 
-// stateClass is the class by which a state has its colour.
 func stateClass(s record.State) string {
 	switch s {
 	case record.Completed:

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -25,7 +24,6 @@ const (
 	maxIndent = 32
 )
 
-// maxPatch is how many rows may be asked for at once.
 const maxPatch = 200
 
 // patch answers with rows as they are now, and those above them.
@@ -70,9 +68,10 @@ func (v *runView) before(row int) string {
 func (s *Server) rows(c echo.Context) error {
 	under := c.QueryParam("under")
 	after, until := c.QueryParam("after"), c.QueryParam("until")
-	most, err := rowsAsked(c.QueryParam("n"))
-	if err != nil {
-		return err
+	q := httpd.KnownQueryOf(c, "n")
+	most := q.Number("n", math.MaxInt, 1, 2*sectionRows)
+	if q.Err != nil {
+		return q.Err
 	}
 
 	old := asPage // not read again for each section
@@ -122,17 +121,6 @@ func (s *Server) rows(c echo.Context) error {
 	return send(c, http.StatusOK, sections(v, v.sections(all[:min(most, len(all))], row, 2*sectionRows), false))
 }
 
-// rowsAsked reads how many rows are asked for.
-func rowsAsked(n string) (int, error) {
-	if n == "" {
-		return math.MaxInt, nil
-	}
-	if most, err := strconv.Atoi(n); err == nil && most >= 1 && most <= 2*sectionRows {
-		return most, nil
-	}
-	return 0, httpd.BadField("n", fmt.Sprintf("must be a number from 1 to %d", 2*sectionRows))
-}
-
 // tree answers with all sections of a tree.
 func (s *Server) tree(c echo.Context) error {
 	v, err := s.view(c, fresh)
@@ -149,7 +137,6 @@ type section struct {
 	level int    // the least of its rows
 }
 
-// all returns the sections of the tree.
 func (v *runView) all() []section { return v.sections(v.between(0, len(v.Rows)-1), -1, maxFilled) }
 
 // between returns the visible rows from one to another.

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,11 +13,9 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
-	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
 )
 
-// waitsView is the list of open questions.
 type waitsView struct {
 	questions []store.OpenQuestion
 	project   string
@@ -68,7 +65,7 @@ func (s *Server) readWaits(c echo.Context, v *waitsView) error {
 	var err error
 	v.questions, err = s.lookup.Reader(c).OpenQuestions(c.Request().Context(), filter)
 	if errors.Is(err, store.ErrSlow) {
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error(), RetryAfter: 10}
+		return httpd.Later(10, err.Error())
 	}
 	if err != nil {
 		return err
@@ -96,7 +93,6 @@ func waitsPath(project, cursor string) string {
 	return strings.TrimSuffix("/waits?"+withValues(query).Encode(), "?")
 }
 
-// questionName says what is asked.
 func questionName(q *store.OpenQuestion) string {
 	return words.Shorten(cmp.Or(optional.Value(q.Wait.Title), optional.Value(q.Wait.FormDescription), q.Wait.WaitID), 200)
 }
@@ -128,10 +124,8 @@ func (v *waitsView) expires(at time.Time) (when string, ahead bool) {
 // noDeadline is said of a question that is open until it is answered.
 const noDeadline = "no deadline"
 
-// waitPath returns the address of a question in its run.
 func waitPath(q *store.OpenQuestion) string {
-	at, _ := outline.AtOf(&q.Wait)
-	return runPath(q.Wait.RootPlanID) + "?" + url.Values{"at": {at}}.Encode()
+	return rowPath(q.Wait.RootPlanID, &q.Wait)
 }
 
 // runOf is what the run is called that asks.

@@ -17,6 +17,7 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/catalog"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -45,7 +46,7 @@ type Runtime struct {
 	Starter Starter
 	Catalog Catalog // nil: nothing can be started
 	// Runnable knows what can be run; nil: nothing.
-	Runnable Runnable
+	Runnable *catalog.Catalog
 	// Redact returns what a human said without what must not be on record; nil: as it is.
 	Redact func(string) string
 }

@@ -72,7 +72,7 @@ var rules = map[string]rule{
 	"internal/trace/...": {[]string{"record", "internal/record/...", "internal/trace/...", "internal/door/httpd"},
 		[]string{
 			"github.com/go-json-experiment/json", "github.com/klauspost/compress", "github.com/prometheus/client_golang",
-			"go.opentelemetry.io/collector/pdata",
+			"go.opentelemetry.io/collector/pdata", "go.opentelemetry.io/proto/otlp",
 			"google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf", echo,
 		}},
 	"internal/runtime/...": {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."}, []string{

@@ -3,6 +3,8 @@ package otlp
 import (
 	"strings"
 	"unicode"
+
+	"github.com/actlog/actlog/internal/record/optional"
 )
 
 // asideWords are the words that name operations of models that generate no text.
@@ -111,7 +113,7 @@ func isAsideSpan(s *Span) bool {
 			return false
 		}
 	}
-	if orZero(countOf(s.Attributes, outputTokens...)) > 0 {
+	if optional.Value(countOf(s.Attributes, outputTokens...)) > 0 {
 		return false
 	}
 

@@ -72,7 +72,6 @@ type cycles struct {
 	tools []placedTool     // in the order of their start
 }
 
-// placedTool is a tool call in its cycle.
 type placedTool struct {
 	*node
 	mark  uint64
@@ -227,7 +226,6 @@ type index struct {
 	byCall, byName map[string][]*cycle // by what the model asks for
 }
 
-// add adds a cycle behind all others.
 func (x *index) add(c *cycle) {
 	x.all, x.running = append(x.all, c), nil
 	x.byModel[c.model] = c
@@ -242,7 +240,6 @@ func (x *index) add(c *cycle) {
 	}
 }
 
-// remove removes the last cycle.
 func (x *index) remove(c *cycle) {
 	x.all, x.running = x.all[:len(x.all)-1], nil
 	delete(x.byModel, c.model)

@@ -144,7 +144,7 @@ func unmarshalLogs(contentType string, body []byte, bounds limits) (plog.Logs, e
 }
 
 func unmarshal[T any](
-	contentType string, body []byte, root message, bounds limits, proto, json func([]byte) (T, error),
+	contentType string, body []byte, root *message, bounds limits, proto, json func([]byte) (T, error),
 ) (all T, err error) {
 	decode, fault := proto, faultOfProtobuf
 	mediaType, _, err := mime.ParseMediaType(contentType)

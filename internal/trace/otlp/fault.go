@@ -16,11 +16,11 @@ var errOther = errors.New("the body holds something else")
 // "resourceSpans[0].scopeSpans[0].spans[3].traceId must be 32 hex digits". The decoders' own errors
 // name their functions and no places. They read the body again: they are for errors only.
 
-func faultOfProtobuf(body []byte, root message) error {
+func faultOfProtobuf(body []byte, root *message) error {
 	return cmp.Or(protobufFault(body, root, nil), errOther)
 }
 
-func faultOfJSON(body []byte, root message) error {
+func faultOfJSON(body []byte, root *message) error {
 	if err := syntaxFault(body); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (p *place) String() string {
 }
 
 // protobufFault finds the first field of a message that is not as the schema says.
-func protobufFault(b []byte, m message, at *place) error {
+func protobufFault(b []byte, m *message, at *place) error {
 	elements := map[uint64]int{} // how many a list has so far
 	for len(b) > 0 {
 		tag, content, rest, ok := nextField(b)
@@ -63,16 +63,15 @@ func protobufFault(b []byte, m message, at *place) error {
 		}
 
 		b = rest
-		i := slices.IndexFunc(schema[m], func(f messageField) bool { return f.number == tag>>3 })
-		if i < 0 {
+		f := m.fields[tag>>3]
+		if f == nil {
 			continue
 		}
 
-		f := schema[m][i]
 		where := &place{at, f.name, -1}
 		if f.list {
-			where.index = elements[f.number]
-			elements[f.number]++
+			where.index = elements[tag>>3]
+			elements[tag>>3]++
 		}
 
 		switch {
@@ -80,7 +79,7 @@ func protobufFault(b []byte, m message, at *place) error {
 			return fmt.Errorf("%s must be %s", where, wireWords[f.value.wire])
 		case f.value.size > 0 && len(content) > 0 && len(content) != f.value.size:
 			return fmt.Errorf("%s must have %d bytes, not %d", where, f.value.size, len(content))
-		case f.of != leaf:
+		case f.of != nil:
 			if err := protobufFault(content, f.of, where); err != nil {
 				return err
 			}
@@ -103,7 +102,7 @@ func syntaxFault(body []byte) error {
 
 // jsonFault finds the first member of a message that is not as the schema says. The body is valid
 // JSON.
-func jsonFault(d *json.Decoder, m message, at *place) error {
+func jsonFault(d *json.Decoder, m *message, at *place) error {
 	token, err := d.Token()
 	switch {
 	case err != nil || token == nil: // null is an empty message
@@ -118,10 +117,8 @@ func jsonFault(d *json.Decoder, m message, at *place) error {
 			return err
 		}
 
-		if i := slices.IndexFunc(schema[m], func(f messageField) bool {
-			return name == f.name || name == snake(f.name)
-		}); i >= 0 {
-			err = memberFault(d, schema[m][i], &place{at, schema[m][i].name, -1})
+		if f := m.member(name); f != nil {
+			err = memberFault(d, f, &place{at, f.name, -1})
 		} else {
 			err = d.Decode(new(json.RawMessage))
 		}
@@ -134,8 +131,8 @@ func jsonFault(d *json.Decoder, m message, at *place) error {
 }
 
 // memberFault is jsonFault for one member.
-func memberFault(d *json.Decoder, f messageField, at *place) error {
-	if f.of != leaf && !f.list {
+func memberFault(d *json.Decoder, f *messageField, at *place) error {
+	if f.of != nil && !f.list {
 		return jsonFault(d, f.of, at)
 	}
 

@@ -32,7 +32,6 @@ type forest struct {
 	calls         map[response]*node // the last model call of each response
 }
 
-// response is a response of a model to a step.
 type response struct {
 	owner *node
 	id    string
@@ -98,7 +97,6 @@ type standing struct {
 	remote, notAwaited bool
 }
 
-// noFacts are those of a node without a span.
 var noFacts Facts
 
 // reset takes a node out of its place. It keeps the arrays.

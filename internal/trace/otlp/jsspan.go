@@ -103,7 +103,6 @@ func SpanOfJS(line []byte) (part Part, isJS bool, err error) {
 	return Part{Signal: Traces, Body: body, Count: 1}, true, nil
 }
 
-// writeTo adds the span to traces.
 func (s *jsSpan) writeTo(all ptrace.Traces) error {
 	rs := all.ResourceSpans().AppendEmpty()
 	putAll(rs.Resource().Attributes(), s.Resource.Attributes)
@@ -256,7 +255,6 @@ func jsTime(name string, v json.RawMessage) (pcommon.Timestamp, error) {
 	return pcommon.Timestamp(uint64(seconds)*uint64(time.Second) + uint64(rest*1e9) + uint64(parts[1])), nil
 }
 
-// putAll adds attributes that were read from JSON.
 func putAll(to pcommon.Map, from map[string]any) {
 	for key, value := range from {
 		if value != nil {

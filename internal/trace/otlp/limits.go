@@ -42,29 +42,15 @@ var (
 // limits bound how many parts and spans a body may hold.
 type limits struct{ parts, spans int }
 
-// bodyLimits are those of a request.
 var bodyLimits = limits{maxParts, MaxSpans}
-
-// fieldTypes lists which fields of which messages are messages.
-var fieldTypes = func() (types [messages]map[uint64]message) {
-	for m, members := range schema {
-		types[m] = map[uint64]message{}
-		for _, f := range members {
-			if f.of != leaf {
-				types[m][f.number] = f.of
-			}
-		}
-	}
-	return types
-}()
 
 // checkProtobuf walks a protobuf message, and enforces the limits that must hold before it is decoded.
 // It subtracts what the message holds from the limits.
-func (left *limits) checkProtobuf(b []byte, m message, depth int) error {
+func (left *limits) checkProtobuf(b []byte, m *message, depth int) error {
 	if left.parts--; left.parts < 0 {
 		return errParts
 	}
-	if m == span || m == logRecord {
+	if m.isItem {
 		if left.spans--; left.spans < 0 {
 			return errSpans
 		}
@@ -80,8 +66,8 @@ func (left *limits) checkProtobuf(b []byte, m message, depth int) error {
 		}
 
 		if tag&7 == 2 {
-			if inner := fieldTypes[m][tag>>3]; inner != leaf {
-				if err := left.checkProtobuf(content, inner, depth+1); err != nil {
+			if f := m.fields[tag>>3]; f != nil && f.of != nil {
+				if err := left.checkProtobuf(content, f.of, depth+1); err != nil {
 					return err
 				}
 			}

@@ -68,7 +68,6 @@ func liteLLMCall(a Attributes) Class {
 	return Transparent // embeddings, images, moderation and so on
 }
 
-// readRawRequest reads a request to a provider with its response.
 func readRawRequest(a Attributes, f *Facts) {
 	values := map[string]string{}
 	for _, attribute := range a.WithPrefix("llm.") {

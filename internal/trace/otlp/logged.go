@@ -3,6 +3,8 @@ package otlp
 import (
 	"slices"
 	"sort"
+
+	"github.com/actlog/actlog/internal/record/optional"
 )
 
 // promptsOf returns the prompts of a run of log records, in their order.
@@ -123,5 +125,5 @@ func setRequest(prompt, named *node, agents []*node) {
 type tokens struct{ input, output int64 }
 
 func tokensOf(n *node) tokens {
-	return tokens{orZero(n.facts.Usage.Input), orZero(n.facts.Usage.Output)}
+	return tokens{optional.Value(n.facts.Usage.Input), optional.Value(n.facts.Usage.Output)}
 }

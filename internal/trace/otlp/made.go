@@ -25,7 +25,6 @@ type madeCycle struct {
 	live  bool
 }
 
-// madeCall is a tool call.
 type madeCall struct {
 	id   string
 	mark uint64

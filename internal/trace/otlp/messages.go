@@ -23,7 +23,6 @@ type callRequest struct {
 	key      string // see nameKey
 }
 
-// callResult is the result of a tool call.
 type callResult struct {
 	id, name string
 	text     string
@@ -31,14 +30,12 @@ type callResult struct {
 	message  string // of the failure, if there is one of its own
 }
 
-// chat is a list of messages.
 type chat struct {
 	messages []chatMessage
 	finish   string                // the reason why the model stopped
 	byID     map[string]callResult // the results by the id of their call, filled when first needed
 }
 
-// maxMessages bounds how many messages are read from one text.
 const maxMessages = 10_000
 
 // readChat reads the messages in the JSON of any provider or framework: a message, a list of them, a
@@ -76,7 +73,6 @@ func readPython(s string) (c chat, ok bool) {
 	return c, len(c.messages) > 0
 }
 
-// calls returns all calls of a chat in order.
 func (c *chat) calls() (all []callRequest) {
 	for i := range c.messages {
 		all = append(all, c.messages[i].calls...)
@@ -141,7 +137,6 @@ func (c *chat) lastCalls() (calls []callRequest, results []callResult) {
 	return calls, results
 }
 
-// result returns the result of the call with an id.
 func (c *chat) result(id string) (callResult, bool) {
 	if c.byID == nil {
 		c.byID = map[string]callResult{}

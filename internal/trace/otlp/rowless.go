@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -271,23 +270,12 @@ func looksLikeAgents(s *Span) bool {
 	return !isPlain && (hasWord(s.Scope.Name, isAgentWord) || hasWord(s.Name, isAgentWord))
 }
 
-// hasWord reports whether any word of a name, in lower case, is one that is looked for. Words end at
-// what is no letter, and where a capital follows a small letter.
+// hasWord reports whether any word of a name, in lower case, is one that is looked for.
 func hasWord(name string, is func(string) bool) bool {
-	start := -1
-	var last rune
-	for i, r := range name {
-		inWord := unicode.IsLetter(r)
-		if start >= 0 && (!inWord || unicode.IsLower(last) && unicode.IsUpper(r)) {
-			if is(strings.ToLower(name[start:i])) {
-				return true
-			}
-			start = -1
+	for word := range words(name) {
+		if is(word) {
+			return true
 		}
-		if inWord && start < 0 {
-			start = i
-		}
-		last = r
 	}
-	return start >= 0 && is(strings.ToLower(name[start:]))
+	return false
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/loosejson"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/record"
 )
 
@@ -147,8 +148,8 @@ func (p *projection) planRows() []*record.Plan {
 	for _, n := range p.plans {
 		plan := &record.Plan{RootPlanID: p.trace, CurrentPlanID: n.id, ParentPlanID: new(p.planID(n.tool)),
 			ToolCallID: new(n.id),
-			State:      new(n.state()), StartTime: timestamp(n.Start), EndTime: n.endTime(), Name: optional(n.facts.Tool),
-			Summary: optional(n.facts.Result)}
+			State:      new(n.state()), StartTime: timestamp(n.Start), EndTime: n.endTime(),
+			Name: optional.Pointer(n.facts.Tool), Summary: optional.Pointer(n.facts.Result)}
 		if n.facts.Failed {
 			plan.ErrorMessage, plan.ErrorKind = n.failure()
 		}
@@ -163,12 +164,12 @@ func (p *projection) planRows() []*record.Plan {
 	for _, s := range slices.Backward(p.steps) { // plans whose span has no result
 		if plan := plans[p.planID(s.node.planCall())]; plan.Summary == nil && plan.State.Terminal() &&
 			p.parentStep(s.node) == "" {
-			plan.Summary = optional(s.result)
+			plan.Summary = optional.Pointer(s.result)
 		}
 	}
 
 	if root.Summary == nil && root.State.Terminal() {
-		root.Summary = optional(p.top().facts.unread(p.top().facts.Output))
+		root.Summary = optional.Pointer(p.top().facts.unread(p.top().facts.Output))
 	}
 	return rows
 }
@@ -220,7 +221,7 @@ func (p *projection) rootPlan() *record.Plan {
 	top := p.top()
 	if root.State.Terminal() {
 		root.EndTime = timestamp(lastEnd(p.tops))
-		root.Summary = optional(top.facts.answer)
+		root.Summary = optional.Pointer(top.facts.answer)
 	}
 	if i := slices.IndexFunc(p.tops, func(n *node) bool { return n.state() == record.Failed }); i >= 0 {
 		root.ErrorMessage, root.ErrorKind = p.tops[i].failure()
@@ -239,10 +240,10 @@ func (p *projection) top() *node {
 }
 
 func describe(plan *record.Plan, name, request, model string) {
-	plan.Name, plan.ModelName = optional(name), optional(model)
-	plan.UserRequest = optional(request)
+	plan.Name, plan.ModelName = optional.Pointer(name), optional.Pointer(model)
+	plan.UserRequest = optional.Pointer(request)
 	title, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(request, name)), "\n")
-	plan.Title = optional(field.Shorten(strings.TrimSpace(title), 200))
+	plan.Title = optional.Pointer(field.Shorten(strings.TrimSpace(title), 200))
 }
 
 // rootName is the name of the workflow, else of the top span, else, if that belongs to no convention,
@@ -279,8 +280,8 @@ func (p *projection) addContext(root *record.Plan) {
 	p.around.service = "" // a proxy in front of the agents is not what the run is of
 	c.fillFrom(&p.around)
 	root.ConversationID, root.UserID = optionalID(c.conversation), optionalID(c.user)
-	root.Environment, root.Release = optional(c.environment), optional(c.release)
-	root.Project = optional(cmp.Or(c.project, c.service))
+	root.Environment, root.Release = optional.Pointer(c.environment), optional.Pointer(c.release)
+	root.Project = optional.Pointer(cmp.Or(c.project, c.service))
 	root.Tags = c.tags
 
 	if id := optionalID(c.startedBy.PlanID); id != nil {
@@ -340,21 +341,21 @@ func (n *node) failure() (message, kind *string) {
 		}
 		n = n.children[i]
 	}
-	return optional(n.facts.ErrorMessage), optional(cmp.Or(n.facts.ErrorKind, "error"))
+	return optional.Pointer(n.facts.ErrorMessage), optional.Pointer(cmp.Or(n.facts.ErrorKind, "error"))
 }
 
-// stepRow returns the row of a step.
 func (p *projection) stepRow(s *step, at *madeStep) *record.AgentExecution {
 	n := s.node
 	row := &record.AgentExecution{
-		RootPlanID: p.trace, StepID: n.id, PlanID: at.plan, StepIndex: &at.index, AgentName: optional(s.agent),
-		AgentRequest: optional(s.request), State: new(s.state), StartTime: timestamp(n.start()), EndTime: n.endTime(),
-		Result: optional(s.result), ModelName: optional(s.model),
+		RootPlanID: p.trace, StepID: n.id, PlanID: at.plan, StepIndex: &at.index, AgentName: optional.Pointer(s.agent),
+		AgentRequest: optional.Pointer(s.request), State: new(s.state), StartTime: timestamp(n.start()), EndTime: n.endTime(),
+		Result: optional.Pointer(s.result), ModelName: optional.Pointer(s.model),
 		ConversationID: optionalID(s.conversation()), SpanID: &n.id,
 	}
 
 	if n.facts.Class == Agent {
-		row.AgentVersion, row.AgentDescription = optional(n.facts.AgentVersion), optional(n.facts.AgentDescription)
+		row.AgentVersion = optional.Pointer(n.facts.AgentVersion)
+		row.AgentDescription = optional.Pointer(n.facts.AgentDescription)
 	}
 	if s.state == record.Failed {
 		row.ErrorMessage, row.ErrorKind = n.failure()
@@ -368,7 +369,6 @@ func (p *projection) stepRow(s *step, at *madeStep) *record.AgentExecution {
 	return row
 }
 
-// cycleRow returns the row of a think-act.
 func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 	n, c := s.node, s.cycles[seq]
 	row := &record.ThinkAct{RootPlanID: p.trace, StepID: n.id, Seq: int64(seq)}
@@ -418,7 +418,7 @@ func setAsides(row *record.ThinkAct, asides []*node) {
 	if *row.State != record.Running && (row.ActEndTime == nil || end != nil && end.After(*row.ActEndTime)) {
 		row.ActEndTime = end
 	}
-	row.ActionDescription = optional(
+	row.ActionDescription = optional.Pointer(
 		field.Shorten("Paid calls of models that generate no text: "+strings.Join(names, ", "), 200),
 	)
 }
@@ -427,8 +427,9 @@ func setThink(row *record.ThinkAct, n *node) {
 	f := n.facts
 	row.ThinkStartTime, row.ThinkEndTime = timestamp(n.Start), timestamp(n.End)
 	row.FirstTokenTime = timestamp(f.FirstToken)
-	row.ThinkInput, row.ThinkOutput = optional(withSystem(f.System, f.Input, f.asSent(f.Input))), optional(f.thinkOutput)
-	row.FinishReason, row.ResponseID = optional(f.Finish), optionalID(f.ResponseID)
+	row.ThinkInput = optional.Pointer(withSystem(f.System, f.Input, f.asSent(f.Input)))
+	row.ThinkOutput = optional.Pointer(f.thinkOutput)
+	row.FinishReason, row.ResponseID = optional.Pointer(f.Finish), optionalID(f.ResponseID)
 	row.SpanID = &n.id
 
 	row.State = new(n.state())
@@ -449,7 +450,7 @@ func setUsage(row *record.ThinkAct, f *Facts) {
 	}
 
 	row.CostUSD = f.CostUSD
-	row.ModelName, row.Provider = optional(f.Model), optional(f.Provider)
+	row.ModelName, row.Provider = optional.Pointer(f.Model), optional.Pointer(f.Provider)
 }
 
 // setAct derives from its tool calls when a cycle acted, and whether it still does.
@@ -522,12 +523,11 @@ func withSystem(system, input, sent string) string {
 	return string(append(b, rest...))
 }
 
-// callRow returns the row of a tool call.
 func (p *projection) callRow(s *step, seq, i int) *record.ActTool {
 	t := s.cycles[seq].calls[i]
 	row := &record.ActTool{
 		RootPlanID: p.trace, StepID: s.node.id, Seq: int64(seq), ToolCallID: t.id, CallIndex: new(int64(i)),
-		State: new(t.state), Result: optional(t.result),
+		State: new(t.state), Result: optional.Pointer(t.result),
 	}
 
 	id, name := t.request.id, t.request.name
@@ -555,9 +555,9 @@ func (p *projection) callRow(s *step, seq, i int) *record.ActTool {
 	}
 
 	row.ProviderCallID = optionalID(id)
-	row.Name, row.Parameters = optional(name), optional(args)
+	row.Name, row.Parameters = optional.Pointer(name), optional.Pointer(args)
 	if t.state == record.Failed {
-		row.ErrorKind, row.ErrorMessage = optional(cmp.Or(kind, "error")), optional(message)
+		row.ErrorKind, row.ErrorMessage = optional.Pointer(cmp.Or(kind, "error")), optional.Pointer(message)
 	}
 	return row
 }
@@ -581,15 +581,7 @@ func timestamp(nanoseconds int64) *time.Time {
 	return new(time.Unix(0, nanoseconds).UTC())
 }
 
-// optional returns nil for an empty text.
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
 // optionalID is optional for ids. It shortens those that records would refuse.
 func optionalID(s string) *string {
-	return optional(strings.TrimSpace(field.Shorten(clean(s), record.MaxIDBytes)))
+	return optional.Pointer(strings.TrimSpace(field.Shorten(clean(s), record.MaxIDBytes)))
 }

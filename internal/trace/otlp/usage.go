@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/record"
 )
 
@@ -60,13 +61,13 @@ func (u *Usage) addCache() {
 
 func (u *Usage) addReasoning() {
 	if u.Output != nil {
-		u.Output = new(*u.Output + orZero(u.Reasoning))
+		u.Output = new(*u.Output + optional.Value(u.Reasoning))
 	}
 }
 
 // complete adds parts that a count left out: the total tells, or a cache that is more than the input.
 func (u *Usage) complete() {
-	cached, reasoning := u.cached(), orZero(u.Reasoning)
+	cached, reasoning := u.cached(), optional.Value(u.Reasoning)
 	if u.Total != nil && u.Input != nil && u.Output != nil {
 		switch *u.Total - *u.Input - *u.Output {
 		case 0:
@@ -89,14 +90,7 @@ func (u *Usage) complete() {
 	}
 }
 
-func (u *Usage) cached() int64 { return orZero(u.CacheRead) + orZero(u.CacheWrite) }
-
-func orZero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
+func (u *Usage) cached() int64 { return optional.Value(u.CacheRead) + optional.Value(u.CacheWrite) }
 
 func equal(a, b *int64) bool { return a != nil && b != nil && *a == *b }
 
@@ -175,23 +169,23 @@ func readUsage(object string) (u Usage) {
 	if within.CacheRead == nil && within.CacheWrite == nil {
 		moreInput += extra.cached()
 		if extra.CacheWrite == nil {
-			moreInput += orZero(lifetimes.CacheWrite)
+			moreInput += optional.Value(lifetimes.CacheWrite)
 		}
 	}
 	if within.Reasoning == nil {
-		moreOutput += orZero(extra.Reasoning)
+		moreOutput += optional.Value(extra.Reasoning)
 	}
 
 	u.CacheRead, u.CacheWrite = cmp.Or(within.CacheRead, extra.CacheRead),
 		cmp.Or(within.CacheWrite, extra.CacheWrite, lifetimes.CacheWrite)
 	u.CacheWrite1h = cmp.Or(within.CacheWrite1h, extra.CacheWrite1h, lifetimes.CacheWrite1h)
 	u.Reasoning = cmp.Or(within.Reasoning, extra.Reasoning)
-	if u.Total == nil || orZero(u.Input)+orZero(u.Output) != *u.Total {
+	if u.Total == nil || optional.Value(u.Input)+optional.Value(u.Output) != *u.Total {
 		if u.Input != nil {
 			u.Input = new(*u.Input + moreInput)
 		}
 		if u.Output != nil || moreOutput > 0 {
-			u.Output = new(orZero(u.Output) + moreOutput)
+			u.Output = new(optional.Value(u.Output) + moreOutput)
 		}
 	}
 	u.Total = nil
@@ -284,7 +278,7 @@ func (u *Usage) addLifetimes() {
 	if u.write5m == nil && u.CacheWrite1h == nil {
 		return
 	}
-	if parts := orZero(u.write5m) + orZero(u.CacheWrite1h); parts > orZero(u.CacheWrite) {
+	if parts := optional.Value(u.write5m) + optional.Value(u.CacheWrite1h); parts > optional.Value(u.CacheWrite) {
 		u.CacheWrite = &parts
 	}
 	u.write5m = nil

@@ -116,7 +116,6 @@ func (r *Receiver) Unknown() httpd.Route {
 		}}
 }
 
-// answered counts an export.
 func (r *Receiver) answered(by Door, signal otlp.Signal, status int) {
 	r.exports.WithLabelValues(string(by), string(signal), strconv.Itoa(status)).Inc()
 }

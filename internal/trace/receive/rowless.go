@@ -67,7 +67,6 @@ type rowless struct {
 	warned int
 }
 
-// kindSeen is what was seen of a kind.
 type kindSeen struct {
 	otlp.Example
 	last time.Time

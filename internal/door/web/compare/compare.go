@@ -13,24 +13,11 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Sums are hashes of the texts of rows, by the names of the fields. A row that was not read has none.
-type Sums map[record.Key]map[string]int64
-
 // Side is one of two runs.
 type Side struct {
 	*outline.Outline
-	Sums Sums
-	// Read returns the hashes of the texts of a row; nil: they are in Sums.
-	Read func(record.Key) (sums map[string]int64, ok bool)
-}
-
-// sums returns the hashes of the texts of a row. ok is false if it was not read.
-func (s Side) sums(key record.Key) (sums map[string]int64, ok bool) {
-	if s.Read != nil {
-		return s.Read(key)
-	}
-	sums, ok = s.Sums[key]
-	return sums, ok
+	// Sums returns the hashes of the texts of a row, by the names of the fields. ok is false if it was not read.
+	Sums func(record.Key) (sums map[string]int64, ok bool)
 }
 
 // The names of what differs in a pair of rows beside its texts, which have the names of their fields.
@@ -164,7 +151,7 @@ func (s Side) likeness(row int, how likeness) string {
 	}
 
 	if how == sameRequest {
-		sums, _ := s.sums(key)
+		sums, _ := s.Sums(key)
 		for _, field := range asked {
 			like += "\x00" + strconv.FormatInt(sums[field], 36)
 		}
@@ -194,8 +181,8 @@ func (c *comparison) differences(a, b int) (names []string, unread bool) {
 		names = append(names, State)
 	}
 
-	sa, readA := c.a.sums(ra.Key())
-	sb, readB := c.b.sums(rb.Key())
+	sa, readA := c.a.Sums(ra.Key())
+	sb, readB := c.b.Sums(rb.Key())
 	for _, field := range texts {
 		sum, hasA := sa[field]
 		other, hasB := sb[field]
