@@ -162,7 +162,7 @@ func TestAsWriter(t *testing.T) {
 	go func() { _ = a.Work(t.Context()) }()
 	if run := finished(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}),
 		record.Completed); run.Result != "It is written." {
-		t.Errorf("%+v", run)
+		t.Errorf("run = %+v", run)
 	}
 }
 
@@ -549,7 +549,7 @@ func TestPostgresAway(t *testing.T) {
 
 	outage.End(t)
 	if run := finished(t, a, start(t, a, q), record.Completed); run.Result != "It is back." {
-		t.Errorf("%+v", run)
+		t.Errorf("run = %+v", run)
 	}
 	go func() { _ = other.Work(t.Context()) }()
 	if err := <-waited; err != nil {
@@ -575,16 +575,16 @@ func TestWorkerWithoutTheTool(t *testing.T) {
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
 	if run := finished(t, other, start(t, other, agent.Job{Work: agent.Request{Agent: "c", Request: "Go."}}),
 		record.Completed); run.Result == "" {
-		t.Errorf("%+v", run) // the worker is at work
+		t.Errorf("run = %+v", run) // the worker is at work
 	}
 
 	run, err := other.Read(t.Context(), id)
 	if err != nil || run.State != record.Pending || fmt.Sprint(run.WaitingFor) != "[tool:agent.b tool:echo]" {
-		t.Errorf("%+v %v", run, err)
+		t.Errorf("run = %+v %v", run, err)
 	}
 	go func() { _ = a.Work(t.Context()) }()
 	if run := finished(t, other, id, record.Completed); run.Result != "done" || run.WaitingFor != nil {
-		t.Errorf("%+v", run)
+		t.Errorf("run = %+v", run)
 	}
 }
 
@@ -618,7 +618,7 @@ func TestControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	if run := finished(t, a, id, record.Cancelled); run.EndTime.IsZero() || run.Name != "a" || run.Executor != "agent" {
-		t.Errorf("%+v", run)
+		t.Errorf("run = %+v", run)
 	}
 
 	if err := a.Control(t.Context(), id, agent.Resume, ""); !errors.Is(err, agent.ErrEnded) {
@@ -721,7 +721,7 @@ func TestForm(t *testing.T) {
 	}
 	if run = finished(t, a, id, record.Completed); run.Result != "It is noted." || len(run.Waits) != 0 ||
 		run.Total.ToolCalls != 2 || run.Total.InputTokens == 0 {
-		t.Errorf("%+v", run)
+		t.Errorf("run = %+v", run)
 	}
 }
 
@@ -802,7 +802,7 @@ func TestConfigurationFile(t *testing.T) {
 		"models.default: there is one already": {Models: models(t, says("x"))},
 	} {
 		if err := a.Register(p); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("a.Register(p) = %v, want %s", err, want)
 		}
 	}
 
@@ -818,11 +818,11 @@ func TestConfigurationFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if run = finished(t, a, id, record.Completed); run.Result != "program is done" {
-		t.Errorf("%+v", run)
+		t.Errorf("run = %+v", run)
 	}
 	sub, err := a.Read(t.Context(), w.PlanID)
 	if err != nil || sub.ParentPlanID != id || sub.RootPlanID != id || sub.Result != "file is done" {
-		t.Errorf("%+v %v", sub, err)
+		t.Errorf("sub = %+v %v", sub, err)
 	}
 
 	// A template of the file. Its run is none of a task.
@@ -831,7 +831,7 @@ func TestConfigurationFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if run = finished(t, a, id, record.Completed); run.Result != "It is read." {
-		t.Errorf("%+v", run)
+		t.Errorf("run = %+v", run)
 	}
 
 	// C21: what the embedder was used for is on record. Its vectors are where other workers find them.
@@ -840,7 +840,7 @@ func TestConfigurationFile(t *testing.T) {
 	if err := db.Pool.QueryRow(t.Context(),
 		`SELECT concat_ws(' ', metadata -> 'embedding', (SELECT count(*) FROM actlog.text_vector WHERE model = 'words'))
 		FROM actlog.act_tool_info WHERE name = 'search.search_documentation'`).Scan(&used); err != nil || used != `{"model":"words","texts":2,"inputTokens":4,"hits":1} 2` {
-		t.Error(used, err)
+		t.Errorf("used = %v, %v", used, err)
 	}
 
 	for _, name := range []string{"morning", "news"} {
@@ -949,12 +949,12 @@ func TestMCPServer(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		id := start(t, a, agent.Job{Work: agent.Request{Agent: name, Request: "Ask it."}})
 		if run := finished(t, a, id, record.Completed); run.Result != "It was told." || run.Figures.Failures != 0 {
-			t.Errorf("%+v", run)
+			t.Errorf("run = %+v", run)
 		}
 	}
 	if r, err := flow(t.Context(), a, agent.Flow{Workflow: "w", Input: 1}); err != nil ||
 		r.FinalOutput != "the key is [secret]" {
-		t.Errorf("%+v %v", r, err)
+		t.Errorf("flow = %+v %v", r, err)
 	}
 
 	rows, err := db.Pool.Query(t.Context(), "SELECT result FROM actlog.act_tool_info WHERE name = 'local-tell'")
@@ -1064,7 +1064,7 @@ func TestKilledWorker(t *testing.T) {
 
 	run := finished(t, a, id, record.Completed)
 	if run.Result != "All is noted." || run.Takeovers != 1 {
-		t.Errorf("%+v", run)
+		t.Errorf("run = %+v", run)
 	}
 
 	f, err := os.Open(file)

@@ -54,14 +54,14 @@ func TestGraph(t *testing.T) {
 		}
 		r, err := a.Wait(t.Context(), planID)
 		if err != nil || r.State != record.Completed {
-			t.Fatalf("%+v %v", r, err)
+			t.Fatalf("a.Wait(planID) = %+v %v", r, err)
 		}
 		return r
 	}
 
 	draft := ended(agent.Job{Work: agent.Graph{Prompt: "Go.", Draft: true, Provider: "scripted"}})
 	if draft.Result != "Two" || draft.Figures.ModelCalls != 1 {
-		t.Errorf("%+v", draft)
+		t.Errorf("draft = %+v", draft)
 	}
 
 	for _, job := range []agent.Job{
@@ -71,7 +71,7 @@ func TestGraph(t *testing.T) {
 		{Work: agent.Graph{Prompt: "Go."}},
 	} {
 		if r := ended(job); r.Result != "done\n\ndone" || r.Title != "Two" {
-			t.Errorf("%+v", r)
+			t.Errorf("ended(job) = %+v", r)
 		}
 	}
 
@@ -87,24 +87,24 @@ func TestGraph(t *testing.T) {
 	}
 
 	if n := len(result.Logs); n != 7 {
-		t.Errorf("%q", result.Logs)
+		t.Errorf("result.Logs = %q", result.Logs)
 	}
 	result.Logs = nil
 	if diff := cmp.Diff(want, result); diff != "" {
-		t.Error(diff)
+		t.Errorf("result (-want +got):\n%s", diff)
 	}
 
 	if err := a.Result(t.Context(), draft.PlanID, &result); !errors.As(err, new(*record.InvalidError)) {
-		t.Errorf("%v", err)
+		t.Errorf("a.Result(draft.PlanID, &result) = %v", err)
 	}
 	if err := a.Result(t.Context(), "none", &result); !errors.Is(err, record.ErrNotFound) {
-		t.Errorf("%v", err)
+		t.Errorf("a.Result = %v", err)
 	}
 
 	first, second := ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"}),
 		ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"})
 	if first.PlanID != second.PlanID {
-		t.Errorf("%s and %s", first.PlanID, second.PlanID)
+		t.Errorf("first.PlanID = %s and %s", first.PlanID, second.PlanID)
 	}
 
 	for field, job := range map[string]agent.Job{

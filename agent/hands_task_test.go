@@ -84,10 +84,10 @@ func TestBugFixedByATask(t *testing.T) {
 				if success {
 					if err := json.Unmarshal(r.Artifacts["test_results"], &results); err != nil || !results.Passed ||
 						!strings.Contains(results.Output, row.passed) {
-						t.Errorf("%v %s", err, r.Artifacts["test_results"])
+						t.Errorf("json.Unmarshal = %v %s", err, r.Artifacts["test_results"])
 					}
 				} else if ran.Error == nil || !strings.Contains(*ran.Error, row.failed) {
-					t.Errorf("%+v", ran)
+					t.Errorf("ran = %+v", ran)
 				}
 			}
 		})

@@ -208,7 +208,7 @@ func TestRefactoringByAgents(t *testing.T) {
 
 	run := finished(t, a, id, record.Completed)
 	if run.Result != "The discounts are simpler." {
-		t.Errorf("%+v", run)
+		t.Errorf("run = %+v", run)
 	}
 	for name, want := range simpler {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
@@ -217,7 +217,7 @@ func TestRefactoringByAgents(t *testing.T) {
 	}
 	if log := git("log", "-1", "--format=%an: %s",
 		"--name-only"); log != "Actlog: Make discounts simpler\n\nOrder.java\ncart.ts\nprice.go\ntally.py\n" {
-		t.Errorf("%q", log)
+		t.Errorf("log = %q", log)
 	}
 
 	var calls, shown, passed int

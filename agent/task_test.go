@@ -69,12 +69,12 @@ func TestTask(t *testing.T) {
 	} {
 		planID, err := tt.on.Start(t.Context(), tt.job)
 		if err != nil {
-			t.Fatal(name, err)
+			t.Fatalf("name = %v, %v", name, err)
 		}
 
 		var r plan.Result
 		if err := tt.on.Result(t.Context(), planID, &r); err != nil {
-			t.Fatal(name, err)
+			t.Fatalf("name = %v, %v", name, err)
 		}
 		if len(r.Operations) != tt.operations || (r.Error == nil) != (tt.error == "") || r.Error != nil &&
 			*r.Error != tt.error || r.Success != (name == "at most one") {

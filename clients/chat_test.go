@@ -78,7 +78,7 @@ func TestChatClients(t *testing.T) {
 			cmd.Stderr = &log
 			out, err := cmd.Output()
 			if err != nil {
-				t.Fatalf("%v\n%s", err, &log)
+				t.Fatalf("cmd.Output() = %v\n%s", err, &log)
 			}
 
 			var got map[string]any

@@ -58,7 +58,7 @@ func (s server) send(t *testing.T, to string) string {
 	captures, err := filepath.Glob(filepath.Join("..", "internal", "trace", "otlp", "testdata", "fixtures", "python", "*",
 		"*.pb"))
 	if err != nil || len(captures) == 0 {
-		t.Fatal(captures, err)
+		t.Fatalf("captures = %v, %v", captures, err)
 	}
 
 	for _, capture := range captures {

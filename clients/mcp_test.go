@@ -41,7 +41,7 @@ func TestAssistantInPython(t *testing.T) {
 	cmd.Stderr = &log
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, &log)
+		t.Fatalf("cmd.Output() = %v\n%s", err, &log)
 	}
 
 	type place struct{ At string }

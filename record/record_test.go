@@ -94,7 +94,7 @@ func TestKeysAreOrderedAsInTheDatabase(t *testing.T) {
 	for i, a := range keys {
 		for j, b := range keys {
 			if got := a.Compare(b); (got < 0) != (i < j) || (got == 0) != (i == j) {
-				t.Errorf("%+v to %+v is %d", a, b, got)
+				t.Errorf("a = %+v to %+v is %d", a, b, got)
 			}
 		}
 	}

@@ -126,7 +126,7 @@ func TestBatches(t *testing.T) {
 				time.Sleep(test.wait)
 				synctest.Wait()
 				if diff := cmp.Diff(test.batches, sink.sizes()); diff != "" {
-					t.Error(diff)
+					t.Errorf("sink.sizes() (-want +got):\n%s", diff)
 				}
 				closeNow(t, b)
 			})
@@ -177,7 +177,7 @@ func TestBackPressure(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if _, err := b.Write(ctx, []record.Change{test.change("given up")}); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("got %v", err)
+					t.Errorf("b.Write = %v", err)
 				}
 
 				close(sink.gate)
@@ -200,7 +200,7 @@ func TestMaxWait(t *testing.T) {
 
 		start := time.Now()
 		if _, err := b.Write(t.Context(), artifacts(2)); !errors.Is(err, record.ErrUnavailable) {
-			t.Errorf("got %v", err)
+			t.Errorf("b.Write(artifacts(2)) = %v", err)
 		}
 		if d := time.Since(start); d != 3*time.Second {
 			t.Errorf("waited for %s", d)
@@ -415,7 +415,7 @@ func TestNothingIsLost(t *testing.T) {
 				}
 				closeNow(t, b)
 				if diff := cmp.Diff(written, sink.content()); diff != "" {
-					t.Error(diff)
+					t.Errorf("sink.content() (-want +got):\n%s", diff)
 				}
 
 				newest := map[record.Key]int64{}
@@ -467,7 +467,7 @@ func TestQueuedValuesAreCopies(t *testing.T) {
 	value := one(t, sink, record.KindArtifact, func(*record.Artifact) bool { return true }).Value
 	if tag := sink.plan(t, "p").Tags[0]; tag != "x" || thought.RelatedOperations[0] != "read" ||
 		string(value) != `{"a":1}` {
-		t.Errorf("got %s, %s, %s", tag, thought.RelatedOperations[0], value)
+		t.Errorf("tag = %s, %s, %s", tag, thought.RelatedOperations[0], value)
 	}
 	want(t, "confidence", thought.Confidence, 0.5)
 	want(t, "costUsd", sink.cycle(t, "s", 0).CostUSD, 0.5)

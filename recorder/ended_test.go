@@ -78,7 +78,7 @@ func TestNothingStartsInWhatHasEnded(t *testing.T) {
 				for n, start := range r.starts(t)[level] {
 					err := start()
 					if !errors.Is(err, record.ErrEnded) || !strings.HasSuffix(err.Error(), ": "+names[i]+" has ended") {
-						t.Errorf("%s, %d: %v", level, n, err)
+						t.Errorf("level = %s, %d: %v", level, n, err)
 					}
 				}
 			}
@@ -89,7 +89,7 @@ func TestNothingStartsInWhatHasEnded(t *testing.T) {
 			for _, level := range levels[:i] { // above it everything goes on
 				for n, start := range r.starts(t)[level] {
 					if err := start(); err != nil {
-						t.Errorf("%s, %d: %v", level, n, err)
+						t.Errorf("level = %s, %d: %v", level, n, err)
 					}
 				}
 			}
@@ -116,7 +116,7 @@ func TestRefusedHandles(t *testing.T) {
 		cycle.Close(ctx),
 	} {
 		if !errors.Is(err, record.ErrEnded) {
-			t.Errorf("got %v", err)
+			t.Errorf("err = %v", err)
 		}
 	}
 	if n := r.sink.writeCount() - before; n != 0 {
@@ -143,7 +143,7 @@ func TestNothingStartsAgainWithoutAnAttempt(t *testing.T) {
 		before := r.sink.writeCount()
 		for i, start := range starts {
 			if err := start(); !errors.Is(err, record.ErrEnded) || !strings.HasSuffix(err.Error(), ": "+what+" has ended") {
-				t.Errorf("%s, %d: %v", what, i, err)
+				t.Errorf("what = %s, %d: %v", what, i, err)
 			}
 		}
 		if n := r.sink.writeCount() - before; n != 0 {

@@ -80,7 +80,7 @@ func TestHeartbeats(t *testing.T) {
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, n)); diff != "" {
-			t.Error(diff)
+			t.Errorf("m.beats(n) (-want +got):\n%s", diff)
 		}
 		seenNow(t, m, "p")
 
@@ -99,7 +99,7 @@ func TestHeartbeats(t *testing.T) {
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, n)); diff != "" {
-			t.Error(diff)
+			t.Errorf("m.beats(n) (-want +got):\n%s", diff)
 		}
 
 		ok(t, plan.End(ctx, recorder.PlanResult{}))
@@ -115,7 +115,7 @@ func TestHeartbeats(t *testing.T) {
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{"again"}}, m.beats(t, n+1)); diff != "" {
-			t.Error(diff)
+			t.Errorf("m.beats(n+1) (-want +got):\n%s", diff)
 		}
 		ok(t, again.Fail(t.Context(), nil))
 	})
@@ -147,7 +147,7 @@ func TestHeartbeatsAfterAFailedStart(t *testing.T) {
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, n)); diff != "" {
-			t.Error(diff)
+			t.Errorf("m.beats(n) (-want +got):\n%s", diff)
 		}
 
 		m.setFail(record.ErrUnavailable) // other unsent changes do not stop the heartbeat
@@ -160,7 +160,7 @@ func TestHeartbeatsAfterAFailedStart(t *testing.T) {
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, n)); diff != "" {
-			t.Error(diff)
+			t.Errorf("m.beats(n) (-want +got):\n%s", diff)
 		}
 		ok(t, plan.End(ctx, recorder.PlanResult{}))
 	})
@@ -234,7 +234,7 @@ func TestHeartbeatsOfAnOpenedPlan(t *testing.T) {
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, 1)); diff != "" {
-			t.Error(diff)
+			t.Errorf("m.beats(1) (-want +got):\n%s", diff)
 		}
 
 		ok(t, rec.OpenPlan(recorder.Link{PlanID: "p"}).End(t.Context(), recorder.PlanResult{}))
@@ -277,7 +277,7 @@ func TestForgottenPlans(t *testing.T) {
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{"held"}}, m.beats(t, n)); diff != "" {
-			t.Error(diff)
+			t.Errorf("m.beats(n) (-want +got):\n%s", diff)
 		}
 
 		ok(t, step.End(t.Context(), recorder.StepResult{}))
@@ -335,7 +335,7 @@ func TestFailingHeartbeats(t *testing.T) {
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{"p"}}, g.beats(t, 1)); diff != "" {
-			t.Error(diff)
+			t.Errorf("g.beats(1) (-want +got):\n%s", diff)
 		}
 
 		time.Sleep(2 * recorder.HeartbeatDefault)
@@ -431,7 +431,7 @@ func TestALateHeartbeat(t *testing.T) {
 	want(t, "lastSeenAt", after.Record.LastSeenAt, late)
 	before.Record.LastSeenAt = after.Record.LastSeenAt
 	if diff := cmp.Diff(before.Record, after.Record); diff != "" {
-		t.Error(diff)
+		t.Errorf("after.Record (-want +got):\n%s", diff)
 	}
 }
 

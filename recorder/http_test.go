@@ -162,13 +162,13 @@ func TestHTTPRetries(t *testing.T) {
 
 				if test.is == nil {
 					if err != nil || result.Accepted != 3 {
-						t.Errorf("got %+v, %v", result, err)
+						t.Errorf("sink.Write(artifacts(3)) = %+v, %v", result, err)
 					}
 					return
 				}
 				if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) ||
 					!strings.HasPrefix(err.Error(), "send 3 records to http://ada:xxxxx@actlog.example/base: ") {
-					t.Errorf("got %v", err)
+					t.Errorf("sink.Write(artifacts(3)) = %v", err)
 				}
 				if strings.Contains(fmt.Sprint(err), key) || strings.Contains(err.Error(), "secret") {
 					t.Errorf("the error shows credentials: %v", err)
@@ -224,7 +224,7 @@ func TestHTTPRefusals(t *testing.T) {
 			_, err := sink.Write(t.Context(), artifacts(3))
 
 			if err == nil || !strings.Contains(err.Error(), test.says) || errors.Is(err, record.ErrUnavailable) {
-				t.Errorf("got %v", err)
+				t.Errorf("sink.Write(artifacts(3)) = %v", err)
 			}
 			if len(server.requests) != 1 {
 				t.Errorf("%d requests", len(server.requests))
@@ -250,7 +250,7 @@ func TestHTTPContext(t *testing.T) {
 
 		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, record.ErrUnavailable) ||
 			time.Since(start) != time.Second {
-			t.Errorf("got %v after %s", err, time.Since(start))
+			t.Errorf("Write = %v after %s", err, time.Since(start))
 		}
 	})
 }
@@ -276,7 +276,7 @@ func TestHTTPAllRefused(t *testing.T) {
 	ok(t, err)
 	if result.Accepted != 1_000 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1_000 ||
 		result.Rejected[0].Err.Error() != "invalid_value: value must be nice" {
-		t.Errorf("got %+v", result)
+		t.Errorf("Write = %+v", result)
 	}
 	if len(server.requests) != 2 {
 		t.Errorf("%d requests", len(server.requests))
@@ -339,7 +339,7 @@ func TestHTTPSplits(t *testing.T) {
 	}
 	_, err = sink.Write(t.Context(), nil)
 	if err != nil || len(server.requests) != 3 {
-		t.Errorf("got %v", err)
+		t.Errorf("sink.Write(nil) = %v", err)
 	}
 }
 
@@ -367,7 +367,7 @@ func TestHTTPTooLarge(t *testing.T) {
 	ok(t, err)
 	if result.Accepted != 29 || len(result.Rejected) != 1 || result.Rejected[0].Index != 17 ||
 		!strings.Contains(result.Rejected[0].Err.Reason, "413") {
-		t.Errorf("got %+v", result)
+		t.Errorf("sink.Write(changes) = %+v", result)
 	}
 
 	// Over the limit of a request texts are cut, and the server cuts the rest.
@@ -380,7 +380,7 @@ func TestHTTPTooLarge(t *testing.T) {
 		&record.Artifact{RootPlanID: "p", PlanID: "p", Name: "large", Value: []byte(`"` + text + `"`)},
 	})
 	if err != nil || result.Accepted != 1 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1 {
-		t.Fatalf("got %+v, %v", result, err)
+		t.Fatalf("sink.Write = %+v, %v", result, err)
 	}
 
 	items, err := wire.DecodeBody(bytes.NewReader(server.bodies[0]), wire.TypeNDJSON, "gzip", nil)
@@ -405,7 +405,7 @@ func TestNewHTTP(t *testing.T) {
 
 	if _, err := recorder.NewHTTP("http://a", recorder.HTTPOptions{APIKey: "secret\n"}); err == nil ||
 		strings.Contains(err.Error(), "secret") {
-		t.Errorf("got %v", err)
+		t.Errorf("recorder.NewHTTP = %v", err)
 	}
 }
 
@@ -468,7 +468,7 @@ func TestHTTPNetwork(t *testing.T) {
 	ok(t, err)
 	write(t, sink, artifacts(100)...)
 	if _, err := sink.Write(t.Context(), artifacts(1)); err == nil || !strings.Contains(err.Error(), "redirects") {
-		t.Errorf("got %v", err)
+		t.Errorf("sink.Write(artifacts(1)) = %v", err)
 	}
 
 	server.Close()
@@ -477,7 +477,7 @@ func TestHTTPNetwork(t *testing.T) {
 	})
 	ok(t, err)
 	if _, err := impatient.Write(t.Context(), artifacts(1)); !errors.Is(err, record.ErrUnavailable) {
-		t.Errorf("got %v", err)
+		t.Errorf("impatient.Write(artifacts(1)) = %v", err)
 	}
 }
 
@@ -575,7 +575,7 @@ func TestHTTPRoundTrip(t *testing.T) {
 			}())
 			var invalid *record.InvalidError
 			if !errors.As(err, &invalid) || invalid.Field != "name" {
-				t.Errorf("got %v", err)
+				t.Errorf("errors.Join = %v", err)
 			}
 		})
 	}

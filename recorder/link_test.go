@@ -41,7 +41,7 @@ func TestLinkText(t *testing.T) {
 	// The project of a plan may be longer than what the record keeps.
 	cut := recorder.Link{RootPlanID: "r", PlanID: "p", Project: strings.Repeat("x", 300)}
 	if got, err := recorder.ParseLink(cut.String()); err != nil || len(got.Project) != record.MaxIDBytes {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("recorder.ParseLink(cut.String()) = %+v, %v", got, err)
 	}
 	if _, err := recorder.ParseLink("root=r&plan=p&colour=blue"); err != nil {
 		t.Errorf("the link of a newer writer is refused: %v", err)
@@ -85,7 +85,7 @@ func TestLinkInAHeader(t *testing.T) {
 	got, err := recorder.Extract(t.Context(), header)
 	ok(t, err)
 	if l, carried := recorder.LinkFrom(got); !carried || l != link {
-		t.Errorf("got %+v", l)
+		t.Errorf("recorder.LinkFrom(got) = %+v", l)
 	}
 
 	recorder.Inject(recorder.ContextWithLink(ctx, recorder.Link{}), header)

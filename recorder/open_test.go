@@ -46,7 +46,7 @@ func TestOpeningWritesNothing(t *testing.T) {
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{r.plan.ID()}}, m.beats(t, n)); diff != "" {
-			t.Error(diff)
+			t.Errorf("m.beats(n) (-want +got):\n%s", diff)
 		}
 		seenNow(t, m, r.plan.ID())
 
@@ -103,7 +103,7 @@ func TestNoSignOfLife(t *testing.T) {
 		}
 		var invalid *record.InvalidError
 		if err := nameless.End(t.Context(), recorder.PlanResult{}); !errors.As(err, &invalid) {
-			t.Errorf("got %v", err)
+			t.Errorf("nameless.End = %v", err)
 		}
 	})
 }

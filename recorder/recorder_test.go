@@ -72,7 +72,7 @@ func TestPlannedSteps(t *testing.T) {
 		{2, "proof-reader", "check", "checks", "talk"},
 	}
 	if diff := cmp.Diff(expected, steps()); diff != "" {
-		t.Error(diff)
+		t.Errorf("steps() (-want +got):\n%s", diff)
 	}
 	for i, s := range plan.Steps() {
 		if want := fmt.Sprintf("s%d", i); s.ID() != want {
@@ -85,7 +85,7 @@ func TestPlannedSteps(t *testing.T) {
 
 	start() // a repeat changes nothing
 	if diff := cmp.Diff(expected, steps()); diff != "" {
-		t.Error(diff)
+		t.Errorf("steps() (-want +got):\n%s", diff)
 	}
 
 	_, err := plan.Steps()[1].Start(t.Context())
@@ -659,7 +659,7 @@ func TestTheRecordRefuses(t *testing.T) {
 	err := r.plan.End(r.planCtx, recorder.PlanResult{State: record.Approved})
 	var invalid *record.InvalidError
 	if !errors.As(err, &invalid) || invalid.Field != "state" || !strings.Contains(err.Error(), "end plan "+r.plan.ID()) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("r.plan.End = %v", err)
 	}
 	ok(t, r.plan.End(r.planCtx, recorder.PlanResult{})) // refused for good: nothing is left to send
 
@@ -668,7 +668,7 @@ func TestTheRecordRefuses(t *testing.T) {
 		Steps: []recorder.StepInfo{{ID: "s0"}, {ID: strings.Repeat("x", 256)}},
 	})
 	if !errors.As(err, &invalid) || invalid.Field != "stepId" {
-		t.Fatalf("got %v", err)
+		t.Fatalf("r.StartPlan = %v", err)
 	}
 	r.sink.plan(t, plan.ID())
 	r.sink.step(t, "s0")
@@ -733,7 +733,7 @@ func TestEndsAfterCancellation(t *testing.T) {
 	}), recorder.Options{EndTimeout: 1})
 	if err := hanging.OpenPlan(recorder.Link{PlanID: "p"}).End(t.Context(), recorder.PlanResult{}); !errors.Is(err,
 		context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
+		t.Errorf("End = %v", err)
 	}
 }
 
@@ -751,7 +751,7 @@ func TestTheSinkComesBack(t *testing.T) {
 	away := func(err error) {
 		t.Helper()
 		if !errors.Is(err, record.ErrUnavailable) {
-			t.Errorf("got %v", err)
+			t.Errorf("err = %v", err)
 		}
 	}
 

@@ -154,11 +154,11 @@ func TestCalls(t *testing.T) {
 			}
 
 			if r := must(t, set, "test-structured", ""); string(r.Data) != `{"answer":42}` {
-				t.Errorf("%s", r.Data)
+				t.Errorf("r.Data = %s", r.Data)
 			}
 			if r := must(t, set, "test-parts", ""); len(r.Sources) != 3 || r.Sources[0].Type != "URL" ||
 				r.Sources[1].Type != "FILE" || r.Sources[1].Snippet != "content of b" {
-				t.Errorf("%+v", r.Sources)
+				t.Errorf("r.Sources = %+v", r.Sources)
 			}
 		})
 	}
@@ -196,7 +196,7 @@ func TestPolicies(t *testing.T) {
 		for _, each := range set.Tools() {
 			spec := each.Spec()
 			if spec.Server != "s" || spec.Untrusted == tt.server.Trusted || spec.Destructive != (spec.Name == "s-delete") {
-				t.Errorf("%+v", spec)
+				t.Errorf("spec = %+v", spec)
 			}
 			if !tt.server.Trusted && spec.Policy != asks {
 				t.Errorf("%s of a server that is not trusted: %+v", spec.Name, spec.Policy)
@@ -227,7 +227,7 @@ func TestNamesOfOtherServers(t *testing.T) {
 		names = append(names, each.Spec().Server+": "+each.Spec().Name)
 	}
 	if want := []string{"a: a-fine", "a: a-b_fine", "a-b: a-b-fine"}; !cmp.Equal(names, want) {
-		t.Errorf("%q, want %q", names, want)
+		t.Errorf("names = %q, want %q", names, want)
 	}
 }
 
@@ -364,7 +364,7 @@ func TestKilledInACall(t *testing.T) {
 
 			pid, begun := strings.CutPrefix(<-heard, "begun ")
 			if !begun {
-				t.Fatal(kind, pid)
+				t.Fatalf("kind = %v, %v", kind, pid)
 			}
 
 			end(pid)
@@ -447,7 +447,7 @@ func TestHTTPServerStartedAgain(t *testing.T) {
 			begin()
 
 			if r := must(t, set, "web-echo", ""); r.Failed || r.Text != "{} call-7" {
-				t.Errorf("%+v", r)
+				t.Errorf("must set = %+v", r)
 			}
 			if err := <-done; !errors.Is(err, tool.ErrUnknown) || len(begun) > 0 {
 				t.Errorf("the call that the first server had: %v, made %d times more, want an unknown outcome", err, len(begun))
@@ -509,13 +509,13 @@ func TestElicitation(t *testing.T) {
 			r, err := call(t.Context(), t, set, "test-ask",
 				answers(tool.Answer{Decision: tool.Accept, Values: map[string]any{"color": "red"}}, nil))
 			if err != nil || r.Failed || r.Text != "accept red asked" {
-				t.Errorf("%+v, %v", r, err)
+				t.Errorf("call = %+v, %v", r, err)
 			}
 
 			if r, err := call(t.Context(), t, set, "test-ask",
 				answers(tool.Answer{Decision: tool.Decline, Values: map[string]any{"color": "red"}}, nil)); err != nil ||
 				r.Text != "decline <nil> asked" {
-				t.Errorf("%+v, %v", r, err)
+				t.Errorf("call = %+v, %v", r, err)
 			}
 			if r := must(t, set, "test-ask", ""); r.Text != "cancel <nil> asked" {
 				t.Errorf("without anybody to ask: %+v", r)
@@ -552,7 +552,7 @@ func TestEndlessSchemas(t *testing.T) {
 				t.Error(err)
 			}
 			if r := must(t, set, "test-ring", `{"x":1}`); r.Failed || r.Text != "called" {
-				t.Errorf("%+v", r)
+				t.Errorf("must set = %+v", r)
 			}
 
 			if !strings.HasSuffix(kind, "old") {
@@ -600,7 +600,7 @@ func TestElicitationOfOneOfTwoCalls(t *testing.T) {
 			return tool.Answer{}, nil
 		}})
 	if err != nil || r.Text != "cancel <nil> asked" {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("call = %+v, %v", r, err)
 	}
 	cancel()
 	<-done
@@ -655,7 +655,7 @@ func TestHeaders(t *testing.T) {
 
 	s.Headers["Authorization"] = "Bearer planted"
 	if r := must(t, tools(t, p, "web", s), "web-echo", ""); r.Failed {
-		t.Errorf("%+v", r)
+		t.Errorf("tools = %+v", r)
 	}
 }
 
@@ -708,7 +708,7 @@ func TestRegistrationFails(t *testing.T) {
 			_, err := p.Tools(context.Background(), map[string]mcp.Server{tt.name: tt.server})
 			if err == nil || !strings.Contains(err.Error(), tt.name) || !strings.Contains(err.Error(), tt.want) ||
 				strings.Contains(err.Error(), "planted") || len(err.Error()) > 5000 {
-				t.Errorf("%.500v, want %q", err, tt.want)
+				t.Errorf("p.Tools = %.500v, want %q", err, tt.want)
 			}
 		})
 	}
@@ -846,7 +846,7 @@ func TestStrayLinesAndExactTexts(t *testing.T) {
 
 	if got := must(t, set, "stray-exact", `{}`); got.Failed || got.Text != exactContent ||
 		string(got.Data) != exactContent {
-		t.Errorf("got %s and %s, want %s", got.Text, got.Data, exactContent)
+		t.Errorf("got.Text = %s and %s, want %s", got.Text, got.Data, exactContent)
 	}
 	offered, _ := set.Get("stray-exact")
 	if got := string(offered.Spec().Schema); got != compact(t, exactSchema) {
@@ -909,7 +909,7 @@ func TestExactTextsOverHTTP(t *testing.T) {
 
 			set := tools(t, newPool(t, mcp.Options{}), "web", mcp.Server{URL: url})
 			if got := must(t, set, "web-exact", `{}`); got.Failed || got.Text != exactContent {
-				t.Errorf("got %s, want %s", got.Text, exactContent)
+				t.Errorf("got.Text = %s, want %s", got.Text, exactContent)
 			}
 			offered, _ := set.Get("web-exact")
 			if got := string(offered.Spec().Schema); got != exactSchema {
@@ -998,7 +998,7 @@ func TestIdle(t *testing.T) {
 	}
 
 	if r := must(t, set, "test-pid", ""); r.Failed || r.Text == first {
-		t.Errorf("%+v, was %s", r, first)
+		t.Errorf("must set = %+v, was %s", r, first)
 	}
 }
 
@@ -1071,7 +1071,7 @@ func TestManyCalls(t *testing.T) {
 				id := fmt.Sprintf("%d-%d", i, j)
 				r, err := call(t.Context(), t, set, "test-echo", tool.Call{ID: id})
 				if err == nil && r.Text != "{} "+id || err != nil && !errors.Is(err, tool.ErrUnknown) {
-					t.Errorf("%+v, %v", r, err)
+					t.Errorf("call = %+v, %v", r, err)
 				}
 
 				if i == 0 && j%10 == 5 {

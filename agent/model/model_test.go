@@ -64,7 +64,7 @@ func TestJSON(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(row.want, string(first)); diff != "" {
-				t.Error(diff)
+				t.Errorf("first (-want +got):\n%s", diff)
 			}
 
 			again := row.into()
@@ -72,10 +72,10 @@ func TestJSON(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(row.value, again); diff != "" {
-				t.Error(diff)
+				t.Errorf("again (-want +got):\n%s", diff)
 			}
 			if second, err := json.Marshal(again); err != nil || string(second) != string(first) {
-				t.Errorf("%v, %s", err, second)
+				t.Errorf("json.Marshal(again) = %v, %s", err, second)
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func TestErrorText(t *testing.T) {
 		},
 	} {
 		if err.Error() != want {
-			t.Errorf("%q, want %q", err, want)
+			t.Errorf("err = %q, want %q", err, want)
 		}
 	}
 
@@ -167,14 +167,14 @@ func TestToolNames(t *testing.T) {
 	own, err := model.OwnNames([]model.ToolSpec{{Name: "files.read_file"}, {Name: "everything-echo"}})
 	if diff := cmp.Diff(map[string]string{"files-read_file": "files.read_file", "everything-echo": "everything-echo"},
 		own); diff != "" || err != nil {
-		t.Errorf("%v %s", err, diff)
+		t.Errorf("model.OwnNames = %v %s", err, diff)
 	}
 
 	for _, names := range [][2]string{{"files.read", "files-read"}, {"form", "form"}, {"a b", "a_b"}} {
 		_, err := model.OwnNames([]model.ToolSpec{{Name: names[0]}, {Name: "other"}, {Name: names[1]}})
 		want := fmt.Sprintf("tools %q and %q would both be offered as %q", names[0], names[1], model.OfferedName(names[0]))
 		if err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("model.OwnNames = %v, want %s", err, want)
 		}
 	}
 }
@@ -265,7 +265,7 @@ func TestLimit(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				if diff := cmp.Diff(row.want, got); diff != "" {
-					t.Error(diff)
+					t.Errorf("make([]int, len(row.want)) (-want +got):\n%s", diff)
 				}
 				time.Sleep(2 * time.Hour)
 			})

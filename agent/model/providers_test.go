@@ -158,7 +158,7 @@ func TestConversation(t *testing.T) {
 				},
 			}
 			if diff := cmp.Diff(want, resp); diff != "" {
-				t.Error(diff)
+				t.Errorf("resp (-want +got):\n%s", diff)
 			}
 
 			if said := strings.Join(deltas, ""); said != resp.Message.Text() {
@@ -213,7 +213,7 @@ func TestConversation(t *testing.T) {
 				req.Messages[i].Provider, req.Messages[i].Raw = "another", json.RawMessage(`"of no use"`)
 			}
 			if last, err = m.Generate(t.Context(), req, nil); err != nil || last.Message.Text() != answered {
-				t.Errorf("%v, %v", last, err)
+				t.Errorf("last = %v, %v", last, err)
 			}
 
 			sent := server.Requests()
@@ -278,7 +278,7 @@ func TestErrors(t *testing.T) {
 					failed.RetryAfter != time.Duration(row.failure.RetryAfter) || len(failed.Message) > 2010 ||
 					!strings.HasPrefix(want, strings.TrimSuffix(failed.Message, "…")) || failed.Model != "m-1" ||
 					failed.Provider != p.name {
-					t.Errorf("%+v", failed)
+					t.Errorf("failed = %+v", failed)
 				}
 
 				if n := len(server.Requests()); n != 1 {
@@ -315,13 +315,13 @@ func TestCutAnswers(t *testing.T) {
 						whole := resp.Message.Text() == turn.Content && len(resp.Message.Calls()) == 1 &&
 							resp.Finish == model.FinishToolCalls
 						if !whole || after < 7 || then == "cut" && after < 8 {
-							t.Errorf("%s after %d: %+v", then, after, resp)
+							t.Errorf("then = %s after %d: %+v", then, after, resp)
 						}
 						continue
 					}
 
 					if failed := kindOf(t, err); failed.Kind != model.KindNetwork || !failed.Retryable() {
-						t.Errorf("%s after %d: %v", then, after, err)
+						t.Errorf("then = %s after %d: %v", then, after, err)
 					}
 					if resp, err := m.Generate(t.Context(), hello, nil); err != nil || resp.Message.Text() != turn.Content {
 						t.Errorf("%s after %d: then %v, %v", then, after, resp, err)
@@ -354,7 +354,7 @@ func TestErrorsWithinAnswers(t *testing.T) {
 				_, err := m.Generate(t.Context(), hello, nil)
 				if failed := kindOf(t, err); failed.Kind != row.kind || failed.Message != row.failure.Message ||
 					failed.Status != 0 {
-					t.Errorf("%+v, want %s", failed, row.kind)
+					t.Errorf("failed = %+v, want %s", failed, row.kind)
 				}
 			})
 		}
@@ -378,7 +378,7 @@ func TestSilence(t *testing.T) {
 				_, err := m.Generate(t.Context(), hello, nil)
 				if failed := kindOf(t, err); failed.Kind != model.KindTimeout || !failed.Retryable() ||
 					failed.Message != "nothing came for 20ms" {
-					t.Errorf("%v", err)
+					t.Errorf("m.Generate(hello, nil) = %v", err)
 				}
 			}
 		})
@@ -397,10 +397,10 @@ func TestCancel(t *testing.T) {
 			_, err := m.Generate(ctx, hello, func(model.Delta) { stop(stopped) })
 
 			if failed := kindOf(t, err); failed.Kind != model.KindCancelled || failed.Retryable() || !errors.Is(err, stopped) {
-				t.Errorf("%v", err)
+				t.Errorf("m.Generate = %v", err)
 			}
 			if _, err := m.Generate(ctx, hello, nil); !errors.Is(err, stopped) {
-				t.Errorf("%v", err)
+				t.Errorf("m.Generate(hello, nil) = %v", err)
 			}
 		})
 	}
@@ -454,13 +454,13 @@ func TestNetwork(t *testing.T) {
 			_ = listener.Close()
 			_, err = p.at(t, "http://"+listener.Addr().String()+"/v1", time.Minute).Generate(t.Context(), hello, nil)
 			if failed := kindOf(t, err); failed.Kind != model.KindNetwork || failed.Err == nil {
-				t.Errorf("%v", err)
+				t.Errorf("Generate = %v", err)
 			}
 
 			m, _ := p.scripted(t, scriptmodel.Turn{Content: "x", Whole: true, Break: &scriptmodel.Break{}})
 			_, err = m.Generate(t.Context(), hello, nil)
 			if failed := kindOf(t, err); failed.Kind != model.KindNetwork {
-				t.Errorf("%v", err)
+				t.Errorf("m.Generate(hello, nil) = %v", err)
 			}
 
 			elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -473,7 +473,7 @@ func TestNetwork(t *testing.T) {
 			_, err = p.at(t, redirect.URL+"/v1", time.Minute).Generate(t.Context(), hello, nil)
 			if failed := kindOf(t, err); failed.Kind != model.KindInvalidRequest ||
 				failed.Status != http.StatusTemporaryRedirect {
-				t.Errorf("%v", err)
+				t.Errorf("Generate = %v", err)
 			}
 		})
 	}
@@ -502,7 +502,7 @@ func TestWholeAnswers(t *testing.T) {
 				calls[0].Arguments != `{"n":12345678901234567}` || calls[0].ID == calls[1].ID ||
 				calls[1].Name != "b" || resp.Finish != model.FinishToolCalls || *resp.Usage.Input != 5 ||
 				!strings.Contains(string(resp.Message.Raw), `"hm"`) {
-				t.Errorf("%q, %+v", text, resp)
+				t.Errorf("d.Text = %q, %+v", text, resp)
 			}
 		})
 	}
@@ -586,7 +586,7 @@ func TestInvalidRequests(t *testing.T) {
 				_, err := m.Generate(t.Context(), req, nil)
 				if failed := kindOf(t, err); failed.Kind != model.KindInvalidRequest || !strings.HasPrefix(failed.Message, want) ||
 					failed.Provider != p.name {
-					t.Errorf("%v, want %s", err, want)
+					t.Errorf("m.Generate(req, nil) = %v, want %s", err, want)
 				}
 			}
 
@@ -597,7 +597,7 @@ func TestInvalidRequests(t *testing.T) {
 				}
 			}
 			if m, err := p.make("http://host/v1", nil, -time.Second); err == nil {
-				t.Errorf("%v", m)
+				t.Errorf("p.make = %v", m)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func TestOfferedSchema(t *testing.T) {
 				tt.want = tt.schema
 			}
 			if got := string(model.OfferedSchema(json.RawMessage(tt.schema))); got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
+				t.Errorf("string:\n%s, want\n%s", got, tt.want)
 			}
 		})
 	}

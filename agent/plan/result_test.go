@@ -29,6 +29,6 @@ func TestQueries(t *testing.T) {
 		*l.Last(3)[0].Iteration, len(l.Last(9)), len(l.Last(-1)),
 	)
 	if want := "3 2 2 1 2 1 false 4 1 2 0 2 1 4 0"; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("fmt.Sprint = %s, want %s", got, want)
 	}
 }

@@ -69,10 +69,10 @@ func TestCounts(t *testing.T) {
 	text, counts := r.Text("a@b.cd e@f.gh order-17")
 	if want := (redact.Counts{"email": 2, "redacted": 1}); text != "[email] [email] [redacted]" ||
 		!cmp.Equal(counts, want) {
-		t.Errorf("%q %v", text, counts)
+		t.Errorf("r.Text = %q %v", text, counts)
 	}
 	if text, counts := r.Text("nothing"); text != "nothing" || counts != nil {
-		t.Errorf("%q %v", text, counts)
+		t.Errorf("r.Text = %q %v", text, counts)
 	}
 
 	var none *redact.Redactor
@@ -95,7 +95,7 @@ func TestBadPatterns(t *testing.T) {
 		"pattern 4: the regular expression matches the empty text", "pattern 5: not a regular",
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("redact.New = %v, want %s", err, want)
 		}
 	}
 	if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "pattern 2") {
@@ -127,7 +127,7 @@ func TestJSON(t *testing.T) {
 
 	_, counts := r.JSON([]byte(`["a@b.cd", "q1 q2", "{\"a\":\"a@b.cd\"}"]`))
 	if want := (redact.Counts{"email": 2, "redacted": 2}); !cmp.Equal(counts, want) {
-		t.Errorf("%v", counts)
+		t.Errorf("counts = %v", counts)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestHostileTexts(t *testing.T) {
 
 	long := strings.Repeat("no secrets here, only words. ", size/29) + "a@b.cd"
 	if got, counts := r.Text(long); counts["email"] != 1 || !strings.HasSuffix(got, " [email]") {
-		t.Error(counts)
+		t.Errorf("counts = %v", counts)
 	}
 
 	// JSON in JSON in JSON.
@@ -204,7 +204,7 @@ func TestHostileTexts(t *testing.T) {
 		nested = string(b)
 	}
 	if _, counts := r.JSON([]byte(nested)); counts["email"] != 1 {
-		t.Error(counts)
+		t.Errorf("counts = %v", counts)
 	}
 }
 

@@ -118,7 +118,7 @@ func TestEnvironmentOnWindows(t *testing.T) {
 
 	if env := sandbox.Environment(nil); !slices.Contains(env, "Path=there") ||
 		strings.Contains(strings.Join(env, " "), planted) {
-		t.Errorf("%q", env)
+		t.Errorf("env = %q", env)
 	}
 }
 
@@ -501,7 +501,7 @@ func TestHiddenIsGone(t *testing.T) {
 			cmd.Dir = top
 			if _, err := box.Start(cmd); err == nil ||
 				!strings.Contains(err.Error(), "keys, which programs must not reach, was there and is gone") {
-				t.Errorf("%s, %s: %v", mode, seen, err)
+				t.Errorf("mode = %s, %s: %v", mode, seen, err)
 			}
 		}
 	}
@@ -550,7 +550,7 @@ func TestRepository(t *testing.T) {
 	box := sandbox.Sandbox{Mode: sandbox.Bubblewrap, Hide: []string{filepath.Join(top, ".git", "hooks", "sample")}}
 	script := `{ echo x > .git/config; echo x > .git/hooks/pre-commit; mv .git moved; mv .git/hooks .git/h; rm -rf .git; } 2>/dev/null; cat .git/config; ls .git/hooks; echo ok > new && cat new`
 	if out := run(t, box, top, script); out != "minesample\nok\n" {
-		t.Errorf("%q", out)
+		t.Errorf("run(box, top, script) = %q", out)
 	}
 
 	box = sandbox.Sandbox{Mode: sandbox.Bubblewrap, Write: []string{filepath.Join(top, ".git") + "/"}}
@@ -637,7 +637,7 @@ func TestServerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 { // its end, as the program had the output open
-		t.Errorf("%q %v", rest, err)
+		t.Errorf("rest = %q %v", rest, err)
 	}
 	_ = cmd.Wait() // it was killed
 }
@@ -698,13 +698,13 @@ func TestThreads(t *testing.T) {
 	dir := t.TempDir()
 	for range 20 {
 		if out := run(t, sandbox.Sandbox{}, dir, "echo ok"); out != "ok\n" {
-			t.Fatalf("%q", out)
+			t.Fatalf("run = %q", out)
 		}
 	}
 
 	tasks, err := filepath.Glob("/proc/self/task/*/status")
 	if err != nil || len(tasks) == 0 {
-		t.Fatal(tasks, err)
+		t.Fatalf("tasks = %v, %v", tasks, err)
 	}
 	for _, task := range tasks {
 		for { // one that was restricted may be ending still
@@ -834,7 +834,7 @@ func TestUsers(t *testing.T) {
 			cmd.ExtraFiles = []*os.File{held}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
+				t.Errorf("cmd.CombinedOutput() = %v\n%s", err, out)
 			}
 		})
 	}

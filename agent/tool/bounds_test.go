@@ -260,7 +260,7 @@ func TestSchemasThatReferToThemselves(t *testing.T) {
 		}
 
 		if err := check(tt.good); err != nil {
-			t.Errorf("%.200s with %.100s: %v", tt.schema, tt.good, err)
+			t.Errorf("tt.schema = %.200s with %.100s: %v", tt.schema, tt.good, err)
 		}
 		for _, err := range []error{check(tt.bad), tool.SchemaCheck(json.RawMessage(tt.schema))(json.RawMessage(tt.bad))} {
 			if err == nil || strings.Contains(err.Error(), "too large") {

@@ -37,7 +37,7 @@ func TestNewPreview(t *testing.T) {
 	}
 
 	if text := tool.NewPreview(tool.PreviewText, "a\x00b\xff").Text; text != "a\uFFFDb\uFFFD" {
-		t.Errorf("%q", text)
+		t.Errorf("text = %q", text)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestPreviewOf(t *testing.T) {
 		return tool.NewPreview(tool.PreviewText, in.City+" "+c.ID), nil
 	})
 	if p, can, err := tool.PreviewOf(t.Context(), whole, tool.Policy{}, call); err != nil || !can || p.Text != "Rome c1" {
-		t.Errorf("%+v, %v, %v", p, can, err)
+		t.Errorf("tool.PreviewOf = %+v, %v, %v", p, can, err)
 	}
 
 	for name, tt := range map[string]struct {

@@ -85,7 +85,7 @@ func TestFunc(t *testing.T) {
 	r, err := echo().Call(t.Context(), tool.Call{Arguments: json.RawMessage(`{"city":"Rome","days":9007199254740993}`)})
 	if want := `{"city":"Rome","days":9007199254740993}`; err != nil || r.Failed || r.Text != want ||
 		string(r.Data) != want {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("Call = %+v, %v", r, err)
 	}
 
 	type none struct{}
@@ -172,7 +172,7 @@ func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if r, err := tool.Do(t.Context(), asks, tool.Policy{Timeout: 30 * time.Second}, tool.Call{Ask: answer},
 			0); err != nil || r.Text != "accept" {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("tool.Do = %+v, %v", r, err)
 		}
 		if r, err := tool.Do(t.Context(), asks, tool.Policy{Timeout: 10 * time.Second}, tool.Call{Ask: answer},
 			0); err != nil || r.Text != "No result within 10s." {
@@ -217,7 +217,7 @@ func TestPrepare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := tool.Policy{Timeout: time.Second, Writes: true}
 		if r, err := tool.Do(t.Context(), prepares{inner, nil}, policy, tool.Call{}, 0); err != nil || r.Text != "done" {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("tool.Do = %+v, %v", r, err)
 		}
 
 		called = false
@@ -239,13 +239,13 @@ func TestCut(t *testing.T) {
 	long := strings.Repeat("ä", 1000)
 	if got, want := tool.Cut(long, 101), "\n... (cut: the whole has 2000 bytes)"; len(got) > 101 ||
 		!strings.HasSuffix(got, "ä"+want) {
-		t.Errorf("%q", got)
+		t.Errorf("tool.Cut(long, 101) = %q", got)
 	}
 	for _, text := range []string{"", "short", long, "\xff\xfe bad", "a\xc3"} {
 		for limit := range 120 {
 			got := tool.Cut(text, limit)
 			if !utf8.ValidString(got) || len(text) > limit && limit > 40 && len(got) > limit {
-				t.Errorf("%.10q at %d: %q", text, limit, got)
+				t.Errorf("text = %.10q at %d: %q", text, limit, got)
 			}
 		}
 	}
@@ -253,7 +253,7 @@ func TestCut(t *testing.T) {
 	big := tool.Func("big", "", func(context.Context, struct{}) ([]string, error) { return []string{long}, nil })
 	if r, err := tool.Do(t.Context(), big, tool.Policy{}, tool.Call{}, 200); err != nil || len(r.Text) > 200 ||
 		r.Data != nil {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("tool.Do = %+v, %v", r, err)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestPolicyForms(t *testing.T) {
 		var fromJSON, fromYAML tool.Policy
 		if err := errors.Join(json.Unmarshal(b, &fromJSON), yaml.Unmarshal(y, &fromYAML)); err != nil || fromJSON != p ||
 			fromYAML != p {
-			t.Errorf("%s, %s: %+v, %+v, %v; want %+v", b, y, fromJSON, fromYAML, err, p)
+			t.Errorf("json.Marshal(p) = %s, %s: %+v, %+v, %v; want %+v", b, y, fromJSON, fromYAML, err, p)
 		}
 	}
 
@@ -336,11 +336,11 @@ func TestRules(t *testing.T) {
 	// They are written as they are read.
 	text, err := json.Marshal(rules)
 	if want := `[{"tools":"git.commit","approval":false},{"tools":"pay-*","onUnknown":"ask","timeout":"30s"},{"tools":"*","exclusive":true}]`; err != nil || string(text) != want {
-		t.Errorf("%s, want %s, %v", text, want, err)
+		t.Errorf("json.Marshal(rules) = %s, want %s, %v", text, want, err)
 	}
 	var back tool.Rules
 	if err := json.Unmarshal(text, &back); err != nil || !cmp.Equal(back, rules) {
-		t.Errorf("%+v %v", back, err)
+		t.Errorf("back = %+v %v", back, err)
 	}
 }
 
@@ -459,7 +459,7 @@ func TestSet(t *testing.T) {
 	some, err := s.Select("git.status", "files.*", "tests.*")
 	if want := []string{"files.read_file", "files.write_file", "git.status"}; err != nil ||
 		!cmp.Equal(some.Names(), want) {
-		t.Errorf("%v, %v", some, err)
+		t.Errorf("some = %v, %v", some, err)
 	}
 	if _, ok := some.Get("s-t"); ok {
 		t.Error("a tool that was not selected is there")
@@ -499,7 +499,7 @@ func TestTouches(t *testing.T) {
 
 	if got, err := toucher.Touches(t.Context(), tool.Call{Arguments: json.RawMessage(`{"city":"Rome"}`)}); err != nil ||
 		!cmp.Equal(got, []string{"Rome"}) {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("toucher.Touches = %v, %v", got, err)
 	}
 	if _, err := toucher.Touches(t.Context(), tool.Call{}); err == nil || !strings.Contains(err.Error(), "city") {
 		t.Errorf("%v, want the field", err)
@@ -529,9 +529,9 @@ func TestRulesAboutTheStarter(t *testing.T) {
 	}
 
 	if back, err := json.Marshal(rules); err != nil || string(back) != text {
-		t.Errorf("%s, want %s, %v", back, text, err)
+		t.Errorf("back = %s, want %s, %v", back, text, err)
 	}
 	if got, err := json.Marshal(apart); err != nil || string(got) != `{"approval":{"notStarter":true}}` {
-		t.Errorf("%s %v", got, err)
+		t.Errorf("json.Marshal(apart) = %s %v", got, err)
 	}
 }

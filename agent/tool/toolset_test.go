@@ -21,7 +21,7 @@ func TestToolsets(t *testing.T) {
 	tool.RegisterToolset("fake", open)
 	opened, err := tool.OpenToolset("fake", tool.Opening{Options: json.RawMessage(`{"a":1}`), Hide: []string{"/x"}})
 	if f, ok := opened.(fakeToolset); err != nil || !ok || string(f.Options) != `{"a":1}` || len(f.Hide) != 1 {
-		t.Errorf("%+v %v", opened, err)
+		t.Errorf("opened = %+v %v", opened, err)
 	}
 
 	_, err = tool.OpenToolset("code", tool.Opening{})

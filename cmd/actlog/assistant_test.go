@@ -117,7 +117,7 @@ func TestAssistant(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := called(t, c, "sql", object{"query": "SELECT count(*) FROM plan"}); !strings.Contains(got, "[[1]]") {
-		t.Error(got)
+		t.Errorf("called = %v", got)
 	}
 
 	// When the server goes away, calls end with an error that says so.
@@ -141,7 +141,7 @@ func TestAssistantIsRefused(t *testing.T) {
 
 	i := strings.Index(line.String(), "writer:")
 	if i < 0 {
-		t.Fatal(line.String())
+		t.Fatalf("line.String() = %v", line.String())
 	}
 	if err := os.WriteFile(keys, []byte(strings.Fields(line.String()[i:])[0]+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestAssistantLines(t *testing.T) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, &stderr)
+		t.Fatalf("cmd.Output() = %v\n%s", err, &stderr)
 	}
 
 	got := map[string]string{}
@@ -285,7 +285,7 @@ func TestAssistantCancels(t *testing.T) {
 	bridged.Wait()
 
 	if got := answers.String(); got != `{"jsonrpc":"2.0","id":2,"result":{}}`+"\n" {
-		t.Error(got)
+		t.Errorf("answers.String() = %v", got)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestUnsafeReportRole(t *testing.T) {
 	s := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", db.URL, "--report-url", db.URL)
 	if log := s.stderr.String(); !strings.Contains(log, "assistants have no SQL on the reports") ||
 		!strings.Contains(log, "is a superuser") {
-		t.Error(log)
+		t.Errorf("log = %v", log)
 	}
 
 	c, err := connectAssistant(t, assistant(t, s.url, ""), false)
@@ -309,7 +309,7 @@ func TestUnsafeReportRole(t *testing.T) {
 	if err != nil || len(tools.Tools) != 6 || slices.ContainsFunc(tools.Tools, func(tool *sdk.Tool) bool {
 		return tool.Name == "sql"
 	}) {
-		t.Errorf("%+v, %v", tools, err)
+		t.Errorf("tools = %+v, %v", tools, err)
 	}
 }
 
@@ -355,7 +355,7 @@ func TestDocsAssistant(t *testing.T) {
 
 	if got := called(t, c, "sql", object{"query": "SELECT pg_advisory_lock(1)"}); !strings.Contains(got,
 		"permission denied for function pg_advisory_lock") {
-		t.Error(got)
+		t.Errorf("called = %v", got)
 	}
 	s.terminate(t)
 	if strings.Contains(s.stderr.String(), "level=WARN") || strings.Contains(s.stderr.String(), "level=ERROR") {

@@ -129,7 +129,7 @@ func post(t *testing.T, server string, records ...string) {
 
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `"rejected":[]`) {
-		t.Fatalf("%s %s %v", resp.Status, body, err)
+		t.Fatalf("resp.Status = %s %s %v", resp.Status, body, err)
 	}
 }
 

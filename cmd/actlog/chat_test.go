@@ -44,7 +44,7 @@ func completes(t *testing.T, server *program, key string) *completion {
 
 	t.Cleanup(func() { answer.Body.Close() })
 	if answer.StatusCode != http.StatusOK {
-		t.Fatal(answer.Status)
+		t.Fatalf("answer.Status = %v", answer.Status)
 	}
 	return &completion{run: answer.Header.Get("X-Actlog-Run"), events: bufio.NewScanner(answer.Body)}
 }

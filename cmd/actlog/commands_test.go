@@ -152,7 +152,7 @@ func TestMigrate(t *testing.T) {
 		if want := fmt.Sprintf(`,"applied":%v}`+"\n", tt.applied == "yes"); tt.command == "status" {
 			if out := must(t, "migrate", "status", "--json", "--database-url", url); !strings.HasPrefix(out,
 				`{"version":1,"name":"00001_record.sql",`) || !strings.HasSuffix(out, want) {
-				t.Errorf("%s, want %s", out, want)
+				t.Errorf("migrate = %s, want %s", out, want)
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func TestShowRunningPlan(t *testing.T) {
 	}
 	if out := must(t, "list", "--state", "RUNNING", "--json", "--server", url); strings.Count(out, "\n") != 1 ||
 		!strings.HasPrefix(out, `{"id":`) {
-		t.Errorf("%s", out)
+		t.Errorf("list = %s", out)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestColours(t *testing.T) {
 		var out strings.Builder
 		(&view{w: &out, colour: colour}).plan(&planView{CurrentPlanID: "p", State: "FAILED"})
 		if out.String() != want {
-			t.Errorf("%q", out.String())
+			t.Errorf("out.String() = %q", out.String())
 		}
 	}
 }
@@ -305,7 +305,7 @@ func TestVersionVariableIsIgnored(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), program0(t), "completion", "fish")
 	cmd.Env = append(os.Environ(), "ACTLOG_VERSION=1.2.3")
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != must(t, "completion", "fish") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("cmd.CombinedOutput() = %v\n%s", err, out)
 	}
 }
 
@@ -480,7 +480,7 @@ func TestShowDepth(t *testing.T) {
 	if out := must(
 		t, "show", id(0), "--json", "--max-depth", "20000", "--server", url,
 	); !strings.Contains(out, "agent of "+id(60)) {
-		t.Errorf("%s", out)
+		t.Errorf("show = %s", out)
 	}
 	for _, args := range [][]string{{"--max-depth=-1"}, {"--max-depth", "2001"}, {"--json", "--max-depth", "20001"}} {
 		if code, _, stderr := actlog(t, append([]string{"show", id(0), "--server", url}, args...)...); code != exitUsage ||
@@ -506,7 +506,7 @@ func TestShowPlaceholder(t *testing.T) {
 	} {
 		if out := must(t, append(tt.args, "--server", url)...); !regexp.MustCompile(tt.want).MatchString(out) ||
 			strings.Contains(out, "PENDING") {
-			t.Errorf("%q, want %s:\n%s", tt.args, tt.want, out)
+			t.Errorf("tt.args = %q, want %s:\n%s", tt.args, tt.want, out)
 		}
 	}
 
@@ -514,7 +514,7 @@ func TestShowPlaceholder(t *testing.T) {
 		&record.Plan{RootPlanID: "q", CurrentPlanID: "q2", Name: new("known, too")})
 	if out := must(t, "list", "--server", url) +
 		must(t, "show", "q", "--server", url); strings.Contains(out, "placeholder") || strings.Count(out, "PENDING") != 3 {
-		t.Errorf("%s", out)
+		t.Errorf("out = %s", out)
 	}
 }
 

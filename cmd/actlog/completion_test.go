@@ -49,7 +49,7 @@ func TestBashCompletion(t *testing.T) {
 			t.Fatalf("%q: %v\n%s", tt.words, err, out)
 		}
 		if diff := cmp.Diff(tt.want+"\n", string(out)); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.words, diff)
+			t.Errorf("tt.words = %q (-want +got):\n%s", tt.words, diff)
 		}
 	}
 }

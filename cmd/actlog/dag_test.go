@@ -86,7 +86,7 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 	}
 	watched, held := socket(id), socket(post("/api/execute", `{"plan_id":"`+plan+`"}`).ExecutionID)
 	if _, raw, err := watched.Read(t.Context()); err != nil || !strings.Contains(string(raw), `"status":"starting"`) {
-		t.Fatalf("%s %v", raw, err)
+		t.Fatalf("raw = %s %v", raw, err)
 	}
 
 	post("/api/execute/"+id+"/start", "")
@@ -127,7 +127,7 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 	}
 	if run := body(t, server.url+"/api/v1/runs/"+id); !strings.Contains(run, `"takeovers":1`) ||
 		!strings.Contains(run, `"status":"completed"`) {
-		t.Error(run)
+		t.Errorf("run = %v", run)
 	}
 
 	closed := make(chan error, 1)

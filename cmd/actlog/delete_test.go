@@ -109,6 +109,6 @@ func TestDeleteNeedsAdmin(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if out := must(t, "delete", "p", "--yes", "--server", url, "--api-key", keys[1]); out != "deleted p\n" {
-		t.Errorf("%q", out)
+		t.Errorf("delete = %q", out)
 	}
 }

@@ -69,7 +69,7 @@ func TestDeltasOfAWorker(t *testing.T) {
 		}
 		if e.Type == "delta" {
 			if !strings.Contains(e.Data, "word") || !strings.Contains(e.Data, id) {
-				t.Errorf("%s", e.Data)
+				t.Errorf("e.Data = %s", e.Data)
 			}
 			return
 		}

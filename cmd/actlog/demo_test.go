@@ -21,7 +21,7 @@ func playDemo(t *testing.T, dataDir, databaseURL string) string {
 	cmd.Env = append(os.Environ(), beMain+"=1") // its worker is this program, too
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("cmd.CombinedOutput() = %v\n%s", err, out)
 	}
 	return string(out)
 }
@@ -56,7 +56,7 @@ func TestDemo(t *testing.T) {
 
 	if b, err := os.ReadFile(filepath.Join(dir, "demo", "shop", "report.md")); err != nil ||
 		!strings.Contains(string(b), "31 of 210") {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("os.ReadFile = %q, %v", b, err)
 	}
 }
 

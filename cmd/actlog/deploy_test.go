@@ -57,7 +57,7 @@ func passwords(t *testing.T, name string) types.Mapping {
 	var before []byte
 	for range 2 { // the second run must change nothing
 		if out, err := exec.CommandContext(t.Context(), "sh", path).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("CombinedOutput = %v\n%s", err, out)
 		}
 		env, err := os.ReadFile(filepath.Join(folder, ".env"))
 		if err != nil {
@@ -70,7 +70,7 @@ func passwords(t *testing.T, name string) types.Mapping {
 	}
 
 	if info, err := os.Stat(filepath.Join(folder, ".env")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
+		t.Errorf("info.Mode() = %v, %v", info.Mode(), err)
 	}
 	for _, m := range regexp.MustCompile(`(?m)^(\w+)=([0-9a-f]{48})$`).FindAllStringSubmatch(string(before), -1) {
 		made[m[1]] = m[2]
@@ -185,7 +185,7 @@ func TestComposeStack(t *testing.T) {
 	// Only the other containers reach Postgres, with a generated password.
 	if len(postgres.Ports) > 0 || postgres.Image != login.Image ||
 		*postgres.Environment["POSTGRES_PASSWORD"] != secrets["POSTGRES_PASSWORD"] {
-		t.Errorf("%+v", postgres)
+		t.Errorf("postgres = %+v", postgres)
 	}
 
 	u, err := url.Parse(*actlogService.Environment["ACTLOG_DATABASE_URL"])
@@ -319,7 +319,7 @@ func TestGrafanaLogin(t *testing.T) {
 
 	databaseURL := docsServer(t)
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", databaseURL); code != exitDone {
-		t.Fatal(stderr)
+		t.Fatalf("stderr = %v", stderr)
 	}
 	admin := connect(t, databaseURL, "")
 	var before string
@@ -328,7 +328,7 @@ func TestGrafanaLogin(t *testing.T) {
 			"--file="+filepath.Join(deployFolder, "grafana", "login.sql"), databaseURL)
 		cmd.Env = append(os.Environ(), "ACTLOG_REPORT_PASSWORD="+password)
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("cmd.CombinedOutput() = %v\n%s", err, out)
 		}
 
 		var kept string

@@ -172,7 +172,7 @@ func TestComposePair(t *testing.T) {
 
 	if out, err := exec.CommandContext(t.Context(), "sh", "-n",
 		filepath.Join(deployFolder, "pair", "node")).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("CombinedOutput = %v\n%s", err, out)
 	}
 }
 
@@ -470,6 +470,6 @@ func TestUnits(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no",
 		filepath.Join(folder, "actlog.service"), filepath.Join(folder, "actlog-work.service")).CombinedOutput()
 	if err != nil || strings.Contains(string(out), folder) || strings.Contains(string(out), "actlog") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("CombinedOutput = %v\n%s", err, out)
 	}
 }

@@ -63,7 +63,7 @@ func withDocsExecutor(t *testing.T) (path string) {
 	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlaid, "-o", path, "./cmd/actlog")
 	build.Dir = top
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("build.CombinedOutput() = %v\n%s", err, out)
 	}
 	return path
 }

@@ -46,7 +46,7 @@ func answer[T any](t *testing.T, s *program, commands string, env ...string) (v 
 	t.Helper()
 	out := output(t, strings.ReplaceAll(commands, defaultServer, s.url), env...)
 	if err := json.Unmarshal([]byte(out), &v); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("json.Unmarshal([]byte(out), &v) = %v\n%s", err, out)
 	}
 	return v
 }
@@ -63,7 +63,7 @@ func wantShown(t *testing.T, shown string, got any) {
 	t.Helper()
 	var want any
 	if err := json.Unmarshal([]byte(shown), &want); err != nil {
-		t.Fatalf("%v\n%s", err, shown)
+		t.Fatalf("json.Unmarshal([]byte(shown), &want) = %v\n%s", err, shown)
 	}
 	if diff := cmp.Diff(plain(indented(t, want)), plain(indented(t, got))); diff != "" {
 		t.Errorf("(-page +server):\n%s", diff)
@@ -119,27 +119,27 @@ func TestDocsPlan(t *testing.T) {
 		return ended.State != "RUNNING"
 	})
 	if ended.State != "COMPLETED" || len(ended.Result.Operations) != 4 || len(ended.Result.ReasoningLog) != 11 {
-		t.Fatalf("%+v", ended)
+		t.Fatalf("ended = %+v", ended)
 	}
 
 	wantShown(t, shown[1], answer[struct{ Result fields }](t, s, commands[2], "PLAN="+ended.PlanID).Result)
 	changed, err := os.ReadFile(filepath.Join(h.dir, "src", "auth", "auth.go"))
 	if err != nil || string(changed) != strings.Replace(bug, "return *token", "return token != nil && *token", 1) {
-		t.Errorf("%v\n%s", err, changed)
+		t.Errorf("os.ReadFile = %v\n%s", err, changed)
 	}
 	filtered := strings.ReplaceAll(under(t, codeBlocks(t, "plan.md", "sh"), "The result", 1)[0], "PLAN", ended.PlanID)
 	if r := answer[run](t, s, filtered).Result; len(r.Operations) != 0 || len(r.ReasoningLog) != 4 {
-		t.Errorf("%+v", r)
+		t.Errorf("answer[run](s, filtered).Result = %+v", r)
 	}
 
 	templates := strings.SplitAfter(under(t, codeBlocks(t, "plan.md", "sh"), "Templates", 1)[0], "}'\n")
 	if r := answer[struct {
 		State, Result string
 	}](t, s, templates[0]); r.State != "COMPLETED" || r.Result != "It checks tokens." {
-		t.Errorf("%+v", r)
+		t.Errorf("r = %+v", r)
 	}
 	if r := answer[run](t, s, templates[1]); r.PlanID == "" {
-		t.Errorf("%+v", r)
+		t.Errorf("answer[run](s, templates[1]) = %+v", r)
 	}
 
 	h.write(t, "src/auth/auth.go", bug)
@@ -202,7 +202,7 @@ func TestDocsWorkflow(t *testing.T) {
 			Output string `json:"final_output"`
 		}
 	}](t, s, commands[5]); r.State != "COMPLETED" || !strings.Contains(r.Result.Output, "It is short.") {
-		t.Errorf("%+v", r)
+		t.Errorf("r = %+v", r)
 	}
 	wantAll(t, must(t, "run", "--workflow", "review", "Mountains of Norway", "--server", s.url), "It is short.")
 }
@@ -221,7 +221,7 @@ func streamed(t *testing.T, stream string) (text, others string) {
 			continue
 		}
 		if err := json.Unmarshal([]byte(data), &e); err != nil {
-			t.Fatalf("%v\n%s", err, line)
+			t.Fatalf("json.Unmarshal([]byte(data), &e) = %v\n%s", err, line)
 		}
 		if text += e.Data.Text; e.Type != "text_delta" {
 			others += data

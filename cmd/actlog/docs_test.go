@@ -122,7 +122,7 @@ func mustSQL(t *testing.T, conn *pgx.Conn, sql string) int {
 	t.Helper()
 	rows, err := runSQL(t, conn, sql)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, sql)
+		t.Fatalf("runSQL(conn, sql) = %v\n%s", err, sql)
 	}
 	return rows
 }

@@ -236,7 +236,7 @@ func TestTailInATerminal(t *testing.T) {
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)})
 	got := shown.await(t, "p  FAILED")
 	if err := cmd.Wait(); err != nil || strings.Count(got, "Work") != 1 || strings.Contains(got, "RUNNING  1 model") {
-		t.Errorf("%v\n%s", err, got)
+		t.Errorf("cmd.Wait() = %v\n%s", err, got)
 	}
 }
 

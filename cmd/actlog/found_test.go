@@ -27,18 +27,18 @@ func TestShowSearch(t *testing.T) {
 	out := must(t, "show", "p", "--search", "needle", "--server", url)
 	if !strings.HasPrefix(out, "The Needle  COMPLETED\n  at plan:p\n  title: The Needle\nfetch  COMPLETED\n"+
 		"  at call:s/0/t\n  result: a needle[31m in\n") || strings.Count(out, "result: ") != 600 {
-		t.Errorf("%.300s", out)
+		t.Errorf("show = %.300s", out)
 	}
 
 	if out := must(t, "show", "p", "--search", "absent", "--server", url); out != "" {
-		t.Errorf("%s", out)
+		t.Errorf("show = %s", out)
 	}
 	if out := must(
 		t, "show", "p", "--search", "needle", "--json", "--server", url,
 	); !strings.Contains(out, `"match":"Needle"`) {
-		t.Errorf("%.300s", out)
+		t.Errorf("show = %.300s", out)
 	}
 	if code, _, stderr := actlog(t, "show", "p", "--search", "a", "--step", "s", "--server", url); code != exitUsage {
-		t.Error(code, stderr)
+		t.Errorf("code = %v, %v", code, stderr)
 	}
 }

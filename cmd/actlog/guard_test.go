@@ -86,7 +86,7 @@ func TestInsecureServersCheckHosts(t *testing.T) {
 	} {
 		for _, path := range []string{"/livez", "/api/v1/plans", "/"} {
 			if got := send(t, client, local(p.url)+path, "", "Host", host).StatusCode; got != want {
-				t.Errorf("%s%s: %d, want %d", host, path, got, want)
+				t.Errorf("host = %s%s: %d, want %d", host, path, got, want)
 			}
 		}
 		if got := send(t, client, local(overHTTP)+
@@ -161,7 +161,7 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 		t.Helper()
 		resp := send(t, client, p.url+"/login", url.Values{"key": {key}}.Encode())
 		if resp.StatusCode != http.StatusSeeOther || len(resp.Cookies()) != 1 {
-			t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+			t.Fatalf("resp.StatusCode = %d %v", resp.StatusCode, resp.Header)
 		}
 		return resp.Cookies()[0]
 	}

@@ -162,6 +162,6 @@ func TestInterruptible(t *testing.T) {
 
 	stop(interruption{syscall.SIGINT})
 	if _, err := r.Read(make([]byte, 1)); err == nil || err.Error() != "stopped by SIGINT" {
-		t.Errorf("%v", err)
+		t.Errorf("r.Read(make([]byte, 1)) = %v", err)
 	}
 }

@@ -21,7 +21,7 @@ func TestKey(t *testing.T) {
 	code, stdout, stderr := actlog(t, "key", "ci")
 	if code != exitDone || !secret.MatchString(stdout) ||
 		!regexp.MustCompile(`^ci:[0-9a-f]{64}:write,read\n$`).MatchString(stderr) {
-		t.Errorf("%d %q %q", code, stdout, stderr)
+		t.Errorf("code = %d %q %q", code, stdout, stderr)
 	}
 
 	file := filepath.Join(t.TempDir(), "keys")
@@ -33,17 +33,17 @@ func TestKey(t *testing.T) {
 		code, stdout, stderr := actlog(t, "key", name, "--scopes", "read,admin", "--file", file)
 		if code != exitDone || !secret.MatchString(stdout) || strings.Contains(stderr, "actlog_") ||
 			strings.Contains(stderr, ":read") {
-			t.Errorf("%d %q %q", code, stdout, stderr)
+			t.Errorf("code = %d %q %q", code, stdout, stderr)
 		}
 	}
 	if keys, err := (&guardFlags{APIKeys: file}).keys(); err != nil || keys.Len() != 2 {
-		t.Errorf("%v, %v", keys, err)
+		t.Errorf("keys = %v, %v", keys, err)
 	}
 
 	made := filepath.Join(t.TempDir(), "new")
 	actlog(t, "key", "a", "--file", made)
 	if info, err := os.Stat(made); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("info = %v, %v", info, err)
 	}
 
 	for _, bad := range [][]string{{"key"}, {"key", "a:b"}, {"key", "a", "--scopes", "all"}} {

@@ -184,7 +184,7 @@ func TestListSilence(t *testing.T) {
 			want = "nothing"
 		}
 		if strings.Contains(shown, "last sign of life "+want) == (want == "nothing") {
-			t.Errorf("%s, want %s:\n%s", id, want, shown)
+			t.Errorf("id = %s, want %s:\n%s", id, want, shown)
 		}
 	}
 
@@ -227,7 +227,7 @@ func TestListSaysHowToGoOn(t *testing.T) {
 	code, out, stderr := actlog(t, "list", "--limit", "5", "--server", url)
 	if code != exitDone || !strings.HasPrefix(stderr, "actlog: 5 of 12 plans. The next ones: --cursor ") ||
 		!strings.HasSuffix(stderr, ", or all: --limit 12\n") {
-		t.Errorf("%d %s", code, stderr)
+		t.Errorf("code = %d %s", code, stderr)
 	}
 	wantAll(t, out, "PLAN", "STATE", "AGENT", "PROJECT", "COST", "TITLE", id(11)[:leastShortID]+"  ", "an anal",
 		"a proje", "$0.2500")
@@ -251,7 +251,7 @@ func TestListSaysHowToGoOn(t *testing.T) {
 	if _, out, stderr := actlog(t, "list", "--limit", "5", "--json", "--server", url); strings.Count(out, "\n") != 5 ||
 		strings.Contains(out, "actlog:") ||
 		!strings.Contains(stderr, "5 plans, and there are more. The next ones: --cursor ") {
-		t.Errorf("%s\n%s", stderr, out)
+		t.Errorf("stderr = %s\n%s", stderr, out)
 	}
 	if _, _, stderr := actlog(t, "list", "--limit", "12", "--server", url); stderr != "" {
 		t.Errorf("of a whole list it says %s", stderr)
@@ -290,11 +290,11 @@ func TestListSaysHowToGoOn(t *testing.T) {
 		t.Errorf("stop %s: %d %s", short, code, stderr)
 	}
 	if out := must(t, "delete", id(3), "--yes", "--server", url); out != "deleted "+id(3)+"\n" {
-		t.Errorf("%s", out)
+		t.Errorf("delete = %s", out)
 	}
 	if code, _, stderr := actlog(t, "show", "nothing", "--server", url); code != exitFailed ||
 		!strings.Contains(stderr, "plan nothing is not on record") {
-		t.Errorf("%d %s", code, stderr)
+		t.Errorf("code = %d %s", code, stderr)
 	}
 
 	storetest.Write(t, s, &record.Plan{RootPlanID: "0192", CurrentPlanID: "0192", Title: new("the whole id")})
@@ -326,7 +326,7 @@ func TestSinceEverywhere(t *testing.T) {
 
 	if code, _, stderr := actlog(t, "price", "apply", "--since", "3x"); code != exitUsage ||
 		!strings.Contains(stderr, "--since 3x: must be a time") {
-		t.Errorf("%d %s", code, stderr)
+		t.Errorf("code = %d %s", code, stderr)
 	}
 }
 

@@ -176,7 +176,7 @@ workflows:
 	wantStarts(0, 0)
 	if r := ran[workflow.AgentResult](t, s, "agents/single", fields{"user_message": "Go."}); r.Text() != "Done." ||
 		!strings.HasPrefix(r.ConversationHistory[2].Content, `{"a":1}`) {
-		t.Errorf("%+v", r)
+		t.Errorf("ran[workflow.AgentResult] = %+v", r)
 	}
 	wantStarts(0, 1)
 
@@ -185,7 +185,7 @@ workflows:
 		both.Go(func() {
 			r := ran[workflow.AgentResult](t, s, "agents/helper", fields{"user_message": "Go."})
 			if r.Text() != "Done." || len(r.ConversationHistory) != 9 {
-				t.Errorf("%+v", r)
+				t.Errorf("ran[workflow.AgentResult] = %+v", r)
 				return
 			}
 
@@ -219,7 +219,7 @@ workflows:
 	r := ran[workflow.Result](t, s, "workflows/simple/chain", fields{"initial_input": "Go."})
 	if r.Status != workflow.Failed || len(r.StepResults) != 3 ||
 		!strings.HasPrefix(*r.Error, "Error processing component 'lost': "+failed+"gone: ") {
-		t.Errorf("%+v", r)
+		t.Errorf("ran[workflow.Result] = %+v", r)
 	}
 	wantStarts(1, 1)
 }
@@ -323,7 +323,7 @@ agents:
 		got = append(got, name+" "+state+" "+strings.ReplaceAll(result, callID, "ID"))
 	}
 	if rows.Err() != nil || len(got) != 5 {
-		t.Fatalf("%q %v", got, rows.Err())
+		t.Fatalf("append = %q %v", got, rows.Err())
 	}
 
 	for i, want := range []string{

@@ -45,7 +45,7 @@ func TestExportAndImportWithContentsOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tree.zst")
 	_, _, stderr := actlog(t, "export", "plan-1", "--contents", "once", "--server", from, "-o", file)
 	if !strings.Contains(stderr, " lines\n") {
-		t.Error(stderr)
+		t.Errorf("stderr = %v", stderr)
 	}
 
 	to, copied := serve(t, apitest.Config{}, nil)
@@ -90,7 +90,7 @@ func TestExportAndImportWithContentsOnce(t *testing.T) {
 	}
 	if code, _, stderr := actlog(t, "export", "plan-1", "--contents", "twice"); code != exitUsage ||
 		!strings.Contains(stderr, "--contents") {
-		t.Errorf("%d %s", code, stderr)
+		t.Errorf("code = %d %s", code, stderr)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestImportOfBadContents(t *testing.T) {
 			}
 			if tt.want == "" {
 				if text := *storetest.StepDetail(t, s, "s").Cycles[0].Record.ThinkInput; text != "aba" {
-					t.Errorf("%q", text)
+					t.Errorf("text = %q", text)
 				}
 			}
 		})

@@ -129,11 +129,11 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 	wantNone(t, p.out.String(), "\x1b[31mcode")
 
 	if b, err := os.ReadFile(filepath.Join(h.dir, "tea.go")); err != nil || string(b) != teaAfter {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("os.ReadFile = %q, %v", b, err)
 	}
 	if log := git("log", "--format=%an: %s",
 		"--name-only"); log != "Actlog: Make Kind simpler\n\ntea.go\nAnn: Begin\n\ntea.go\n" {
-		t.Errorf("%q", log)
+		t.Errorf("log = %q", log)
 	}
 
 	var trace struct {
@@ -151,7 +151,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 	defer answer.Body.Close()
 	if err := json.NewDecoder(answer.Body).Decode(&trace); err != nil || trace.FinalState != "COMPLETED" ||
 		len(trace.StepTraces) != len(steps) {
-		t.Fatalf("%+v, %v", trace, err)
+		t.Fatalf("trace = %+v, %v", trace, err)
 	}
 
 	for n, s := range steps {

@@ -194,7 +194,7 @@ func TestImportTraces(t *testing.T) {
 
 	if text := fmt.Sprint(want); !strings.Contains(text, "planner") || !strings.Contains(text, "researcher") ||
 		!strings.Contains(text, "COMPLETED") {
-		t.Errorf("%.1000s", text)
+		t.Errorf("fmt.Sprint(want) = %.1000s", text)
 	}
 }
 
@@ -238,11 +238,11 @@ func TestImportLogs(t *testing.T) {
 		}
 	}
 	if out := must(t, "show", agentRunID(1), "--server", url); !strings.Contains(out, "planner") {
-		t.Error(out)
+		t.Errorf("show = %v", out)
 	}
 	if out := must(t, "show", agentRunID(1), "--step", "0100000000000001", "--server",
 		url); !strings.Contains(out, "weather in Paris") {
-		t.Error(out)
+		t.Errorf("show = %v", out)
 	}
 }
 
@@ -545,7 +545,7 @@ func TestDefaultOTLPAddress(t *testing.T) {
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen", "")
 	if log := p.stderr.String(); !strings.Contains(log, "the default address for OTLP is in use") ||
 		strings.Contains(log, "takes OTLP on") {
-		t.Error(log)
+		t.Errorf("log = %v", log)
 	}
 
 	if err := overHTTP(http.DefaultClient, p.url)(t.Context(), agentRun(1, 1, 1)); err != nil {
@@ -592,12 +592,12 @@ func TestTracesWithoutAgent(t *testing.T) {
 	defer resp.Body.Close()
 	figures, err := io.ReadAll(resp.Body)
 	if err != nil || !strings.Contains(string(figures), "\nactlog_otlp_traces_without_agent_total 1\n") {
-		t.Errorf("%v\n%s", err, figures)
+		t.Errorf("io.ReadAll(resp.Body) = %v\n%s", err, figures)
 	}
 
 	if out := must(t, "list", "--server", s.url); strings.Contains(out, agentRunID(1)) ||
 		!strings.Contains(out, "planner") {
-		t.Error(out)
+		t.Errorf("list = %v", out)
 	}
 }
 
@@ -634,7 +634,7 @@ func output(t *testing.T, lines string, env ...string) string {
 
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s\n%s", err, lines, out, &stderr)
+		t.Fatalf("cmd.Output() = %v\n%s\n%s\n%s", err, lines, out, &stderr)
 	}
 	return string(out)
 }
@@ -665,14 +665,14 @@ func TestDocsOTLP(t *testing.T) {
 	} {
 		trace := output(t, tt.lines+export, tt.is)
 		if out := must(t, "show", trace, "--server", url); !strings.Contains(out, "planner") {
-			t.Error(out)
+			t.Errorf("show = %v", out)
 		}
 	}
 
 	out := output(t, strings.NewReplacer("http://"+defaultOTLPListen, door.URL, defaultServer, url).Replace(blocks[2]))
 	if !strings.HasPrefix(out, "{}") || !strings.Contains(out, `"name":"planner"`) &&
 		!strings.Contains(out, "invoke_agent planner") {
-		t.Error(out)
+		t.Errorf("output = %v", out)
 	}
 
 	dir := t.TempDir()

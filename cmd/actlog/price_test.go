@@ -41,7 +41,7 @@ func TestPrice(t *testing.T) {
 		t.Errorf("apply: %q", stdout)
 	}
 	if d, err := s.StepDetail(t.Context(), "", "s"); err != nil || d.Figures.CostUSD == nil || *d.Figures.CostUSD != 3 {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("s.StepDetail = %+v, %v", d, err)
 	}
 
 	stdout, _ := price(exitDone, "list", "house")

@@ -43,7 +43,7 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	p.at(800, 1234)
 	p.at(900, 1300)
 	if time.Since(p.reported) < reportEvery && out.String() != "runs.ndjson: 1,234 records so far\n" {
-		t.Errorf("%q", out.String())
+		t.Errorf("out.String() = %q", out.String())
 	}
 	p.end()
 }

@@ -343,7 +343,7 @@ func TestPsqlNotGranted(t *testing.T) {
 	var out bytes.Buffer
 	if err := psql.execute(t.Context(), &env{stdout: &out, stderr: &out}, at,
 		readerOptions+" -c role="+report.Role); err == nil || strings.Contains(out.String(), role+"\n") {
-		t.Errorf("%v\n%s", err, out.String())
+		t.Errorf("psql.execute = %v\n%s", err, out.String())
 	}
 
 	mustSQL(t, admin, "GRANT actlog_report TO "+role)

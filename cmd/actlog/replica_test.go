@@ -22,7 +22,7 @@ func TestReplica(t *testing.T) {
 	pair := pgtest.NewPair(t)
 	migrated := begin(t, "migrate", "up", "--database-url", pair.Primary)
 	if err := migrated.cmd.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, migrated.stderr)
+		t.Fatalf("migrated.cmd.Wait() = %v\n%s", err, migrated.stderr)
 	}
 
 	pgtest.Exec(t, pair.Primary, "CREATE ROLE replica_sql LOGIN PASSWORD 'secret' IN ROLE actlog_report")

@@ -26,7 +26,7 @@ type runCmd struct {
 	Orchestrate  bool     `help:"Let an orchestrator plan the task and hand it to agents." xor:"executor"`
 	Dag          bool     `help:"Let a model plan the task as a graph." xor:"executor"`
 	Workflow     string   `help:"Run this workflow. What follows is its input: JSON, or a text." placeholder:"NAME" xor:"executor"`
-	Executor     string   `help:"Let this executor of the server do it." placeholder:"KIND" xor:"executor"`
+	Executor     string   `help:"Let this executor of the server do it." placeholder:"KIND" xor:"executor" env:"-"`
 	Tag          []string `help:"A tag of the run, as often as you like." placeholder:"TAG"`
 	Project      string   `help:"Project of the run." placeholder:"NAME"`
 	User         string   `help:"User for whom it runs." placeholder:"ID"`

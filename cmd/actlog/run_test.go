@@ -178,7 +178,7 @@ func TestRunAtATerminal(t *testing.T) {
 		"urgent.", "SUBMITTED", "written", "files: b.txt", "APPROVED", "files.write_file", "COMPLETED")
 	wantNone(t, p.out.String(), append(hostile, "hunter2")...)
 	if b, err := os.ReadFile(filepath.Join(h.dir, "b.txt")); err != nil || string(b) != "written \x1b[2J once" {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("os.ReadFile = %q, %v", b, err)
 	}
 }
 
@@ -328,7 +328,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 	fails(exitFailed, "no open wait nothing", "answer", id, "nothing", "--decision", "submit")
 	fails(exitFailed, "no open wait "+wait[:leastShortID-1], "answer", id, wait[:leastShortID-1], "--decision", "submit")
 	if out := must(t, command("answer", id, wait, "--value", "region=EMEA")...); out != wait+": submit\n" {
-		t.Errorf("%q", out)
+		t.Errorf("command = %q", out)
 	}
 
 	b.stderr.await(t, "May files.write_file run? Answer it: actlog answer "+id)
@@ -337,7 +337,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 	storetest.Until(t, "the run waits", func() bool { return strings.Contains(must(t, waiting...), id[:leastShortID]) })
 	wantAll(t, must(t, waiting...), "PLAN", "TAKEOVERS", id[:leastShortID]+"  ", "WAITING", "agent", "reader", "Help.")
 	if out := must(t, command("runs", "--name", "nobody", "--json")...); out != "" {
-		t.Errorf("%s", out)
+		t.Errorf("command = %s", out)
 	}
 
 	answered := must(t, command("answer", id, "--decision", "approve", "--by", "ann", "--json")...)
@@ -352,7 +352,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(b.stdout.String()), &r); err != nil || r.PlanID != id || r.State != "COMPLETED" ||
 		r.answer() != "Done \x1b[31mwell.\nTwice." {
-		t.Errorf("%v %+v", err, r)
+		t.Errorf("json.Unmarshal([]byte(b.stdout.String()), &r) = %v %+v", err, r)
 	}
 
 	wantNone(t, b.stderr.String(), "\x1b")
@@ -396,7 +396,7 @@ func TestControl(t *testing.T) {
 
 	for _, tt := range []struct{ action, state string }{{"pause", "PAUSED"}, {"resume", "WAITING"}} {
 		if out := must(t, command(tt.action, id)...); !strings.HasPrefix(out, id+" is ") {
-			t.Errorf("%q", out)
+			t.Errorf("must(command(tt.action, id)...) = %q", out)
 		}
 		// the command waits for a while only
 		storetest.Until(t, "the run is "+tt.state, func() bool {
@@ -414,7 +414,7 @@ func TestControl(t *testing.T) {
 	wantAll(t, f.stderr.String(), "The run goes on. Follow it: actlog tail plan-", "Stop it: actlog stop plan-",
 		"stopped by SIGINT")
 	if out := must(t, command("runs")...); strings.Count(out, "plan-") != 2 || strings.Contains(out, "CANCELLED") {
-		t.Errorf("%s", out)
+		t.Errorf("command = %s", out)
 	}
 
 	f = inBackground(t, command("run", "reader", "Ask.")...)
@@ -423,7 +423,7 @@ func TestControl(t *testing.T) {
 	third = strings.Fields(third)[0]
 
 	if out := must(t, command("stop", third)...); !strings.HasPrefix(out, third+" is ") {
-		t.Errorf("%q", out)
+		t.Errorf("command = %q", out)
 	}
 	if code := <-f.code; code != exitFailed || f.stdout.String() != "" ||
 		!strings.Contains(f.stderr.String(), "run "+third+" is CANCELLED") {
@@ -546,7 +546,7 @@ func TestRunStartsOnce(t *testing.T) {
 		t.Errorf("exit code %d after %d requests, %q\n%s", code, starts.Load(), stdout, stderr)
 	}
 	if out := must(t, "runs", "--json", "--server", s.url); strings.Count(out, "\n") != 1 {
-		t.Errorf("%s", out)
+		t.Errorf("runs = %s", out)
 	}
 
 	if code, _, stderr := actlog(t, "run", "sayer", "Say.", "--server", "http://127.0.0.1:1"); code != exitFailed ||

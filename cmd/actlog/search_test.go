@@ -42,7 +42,7 @@ func TestSearch(t *testing.T) {
 		strings.Count(out, "fetch result: ") != 200 ||
 		!strings.Contains(out, "\n  thought content: one needle\n    at plan:new\nold  COMPLETED  ") ||
 		!strings.HasSuffix(out, "\n  title: The Needle\n    at plan:old\n") {
-		t.Errorf("%.300s ... %s", out, out[max(0, len(out)-300):])
+		t.Errorf("search = %.300s ... %s", out, out[max(0, len(out)-300):])
 	}
 
 	// F4: a search spreads over runs, says how many more texts each has, and how to go on.
@@ -50,25 +50,25 @@ func TestSearch(t *testing.T) {
 	if code != exitDone || strings.Count(out, "    at ") != 4 ||
 		!strings.Contains(out, " more in this run: actlog show new --search needle --server "+url+"\n") ||
 		!strings.Contains(out, "\n  title: The Needle\n") || stderr != "" {
-		t.Errorf("%d %s\n%s", code, stderr, out)
+		t.Errorf("code = %d %s\n%s", code, stderr, out)
 	}
 
 	_, out, stderr = actlog(t, "search", "needle", "--limit", "2", "--server", url)
 	if !strings.HasPrefix(stderr, "actlog: 2 texts, and there are more. The next ones: --cursor ") ||
 		!strings.Contains(out, " more in this run: ") {
-		t.Errorf("%s\n%s", stderr, out)
+		t.Errorf("stderr = %s\n%s", stderr, out)
 	}
 	if out := must(t, "search", "needle", "--limit", "2", "--cursor", nextCursor(stderr), "--json", "--server",
 		url); !strings.Contains(out, `"rootPlanId":"old"`) {
-		t.Errorf("%s", out)
+		t.Errorf("search = %s", out)
 	}
 
 	if out = must(t, "search", "absent", "--server", url); out != "" {
-		t.Errorf("%s", out)
+		t.Errorf("search = %s", out)
 	}
 	if out := must(t, "search", "needle", "--json", "--limit", "1", "--server", url); strings.Count(out, "\n") != 1 ||
 		!strings.Contains(out, `"match":"needle"`) {
-		t.Errorf("%.300s", out)
+		t.Errorf("search = %.300s", out)
 	}
 
 	for _, flag := range [][]string{

@@ -147,7 +147,7 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 		names = append(names, table)
 	}
 	if rows.Err() != nil || len(names) < 20 {
-		t.Fatal(names, rows.Err())
+		t.Fatalf("names = %v, %v", names, rows.Err())
 	}
 
 	for _, name := range names {

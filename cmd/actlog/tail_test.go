@@ -209,10 +209,10 @@ func TestTailResumes(t *testing.T) {
 func TestDrawingFitsTheScreen(t *testing.T) {
 	t.Parallel()
 	if got := bottom("a\nb\nc\n", 2); got != "b\nc\n" {
-		t.Errorf("%q", got)
+		t.Errorf("bottom = %q", got)
 	}
 	if got := bottom("a\n", 5); got != "a\n" {
-		t.Errorf("%q", got)
+		t.Errorf("bottom = %q", got)
 	}
 
 	var out bytes.Buffer

@@ -78,7 +78,7 @@ func TestShowNodes(t *testing.T) {
 	wantAll(t, out, "Rate tea  FAILED")
 	wantNone(t, out, "node_0  ")
 	if out = must(t, "show", "p", "--step", "s-planner", "--server", url); !strings.HasPrefix(out, "planner  FAILED") {
-		t.Error(out)
+		t.Errorf("show = %v", out)
 	}
 
 	storetest.Write(t, s,
@@ -98,11 +98,11 @@ func TestShowNodes(t *testing.T) {
 	c := &client{base: url}
 	table, err := c.result(t.Context(), &runView{PlanID: "p", RootPlanID: "p", Executor: "dag", Result: []byte(`{}`)}, 30)
 	if want := "NODE      STATE   RESULT\nRate tea  FAILED\n"; table != want || err != nil {
-		t.Errorf("%q, %v", table, err)
+		t.Errorf("table = %q, %v", table, err)
 	}
 
 	if cause := body(t, url+"/api/v1/plans/p/failures"); !strings.Contains(cause, `"name":"Rate tea"`) {
-		t.Error(cause)
+		t.Errorf("cause = %v", cause)
 	}
 }
 

@@ -356,7 +356,7 @@ func TestApprovalShowsEverything(t *testing.T) {
 		Files: []string{"b.txt"},
 	}); strings.Contains(out, "Not shown") || strings.Contains(out, "scroll") ||
 		!strings.Contains(out, "é 漢 — \\\\u202e") {
-		t.Errorf("%s", out)
+		t.Errorf("draw = %s", out)
 	}
 }
 

@@ -113,7 +113,7 @@ func TestExportAndImport(t *testing.T) {
 				t.Errorf("after the import into the first server (-before +after):\n%s", diff)
 			}
 			if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
-				t.Errorf("%v, %v", left, err)
+				t.Errorf("left = %v, %v", left, err)
 			}
 		})
 	}
@@ -251,14 +251,14 @@ func TestImportSeveralFiles(t *testing.T) {
 	if want := []string{
 		"FILE RECORDS WRITTEN REJECTED", one + " 1 1 0", dir + "/empty 0 0 0", two + " 1 1 0", "",
 	}; cmp.Diff(want, strings.Split(squeezed(stdout), "\n")) != "" {
-		t.Errorf("%s", stdout)
+		t.Errorf("stdout = %s", stdout)
 	}
 
 	// stdin may be compressed, too.
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "gzip <"+two+` | "$0" import - --server "$1"`, program0(t),
 		url).CombinedOutput()
 	if err != nil || !strings.Contains(squeezed(string(out)), "\n- 1 1 0\n") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("CombinedOutput = %v\n%s", err, out)
 	}
 }
 
@@ -308,10 +308,10 @@ func TestImportRetries(t *testing.T) {
 	}
 
 	if out := squeezed(must(t, "import", file, "--server", url)); !strings.Contains(out, " 2001 2001 0") {
-		t.Error(out)
+		t.Errorf("squeezed = %v", out)
 	}
 	if out := must(t, "show", "p", "--server", url); !strings.Contains(out, "title 2000") {
-		t.Error(out)
+		t.Errorf("show = %v", out)
 	}
 	if n.Load() != 9 {
 		t.Errorf("%d requests", n.Load())
@@ -470,10 +470,10 @@ func TestInterruptedExport(t *testing.T) {
 			}
 
 			if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-				t.Errorf("%v, %v", left, err)
+				t.Errorf("left = %v, %v", left, err)
 			}
 			if content, err := os.ReadFile(old); err != nil || string(content) != "old content" {
-				t.Errorf("%s, %v", content, err)
+				t.Errorf("content = %s, %v", content, err)
 			}
 		})
 	}
@@ -495,7 +495,7 @@ func TestExportRetries(t *testing.T) {
 
 	storetest.Write(t, s, fullRun()...)
 	if out := must(t, "export", "plan-1", "--server", url); strings.Count(out, "\n") != 11 {
-		t.Error(out)
+		t.Errorf("export = %v", out)
 	}
 }
 
@@ -514,7 +514,7 @@ func TestExportOutput(t *testing.T) {
 	// A file that is not a regular one is written to, not replaced.
 	must(t, "export", "plan-1", "-o", os.DevNull, "--server", url)
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("info = %v, %v", info, err)
 	}
 
 	// A link is not replaced; the file behind it is.
@@ -524,7 +524,7 @@ func TestExportOutput(t *testing.T) {
 	}
 	must(t, "export", "plan-1", "-o", link, "--server", url)
 	if content, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || len(content) == 0 {
-		t.Errorf("%q, %v", content, err)
+		t.Errorf("content = %q, %v", content, err)
 	}
 }
 

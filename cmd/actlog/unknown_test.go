@@ -29,7 +29,7 @@ func TestUnknown(t *testing.T) {
 	code, _, stderr = actlog(t, "import", file, "--server", url)
 	if code != exitDone || !strings.Contains(stderr,
 		filepath.Base(file)+": the spans were kept, but none of them is understood") {
-		t.Errorf("%d %q", code, stderr)
+		t.Errorf("code = %d %q", code, stderr)
 	}
 	if err := overHTTP(http.DefaultClient, url)(t.Context(), agentRun(2, 1, 1)); err != nil {
 		t.Fatal(err)
@@ -47,10 +47,10 @@ func TestUnknown(t *testing.T) {
 	}
 
 	if strings.Contains(out, "secret") || strings.Contains(out, "\x1b") {
-		t.Errorf("%q", out)
+		t.Errorf("unknown = %q", out)
 	}
 	if out := must(t, "unknown", "--json", "--server", url); strings.Count(out, "\n") != 2 ||
 		!strings.HasPrefix(out, `{"reason":"not_understood",`) {
-		t.Error(out)
+		t.Errorf("unknown = %v", out)
 	}
 }

@@ -117,7 +117,7 @@ func TestOneEnvironment(t *testing.T) {
 	demo := beginIn(t, variables, "demo", "--once", "--pace", "1ms")
 	demo.served(t)
 	if err := demo.cmd.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, demo.stderr)
+		t.Fatalf("demo.cmd.Wait() = %v\n%s", err, demo.stderr)
 	}
 
 	server := beginIn(t, variables, "serve")
@@ -160,6 +160,6 @@ func TestEmptyVariables(t *testing.T) {
 
 	p = beginIn(t, variables, "ready", "--server", "http://127.0.0.1:1")
 	if err := p.cmd.Wait(); err == nil || strings.Contains(p.stderr.String(), "level") {
-		t.Errorf("%v\n%s", err, p.stderr)
+		t.Errorf("p.cmd.Wait() = %v\n%s", err, p.stderr)
 	}
 }

@@ -260,7 +260,7 @@ func TestWorkerBeforePostgres(t *testing.T) {
 	untilAnswer(t, base+"/livez", http.StatusOK, "ok")
 	if a := untilAnswer(t, base+"/readyz", http.StatusServiceUnavailable,
 		"cannot be reached"); a.header.Get("Retry-After") == "" {
-		t.Errorf("%+v", a)
+		t.Errorf("untilAnswer = %+v", a)
 	}
 
 	late.arrives(t)

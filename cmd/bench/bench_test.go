@@ -108,7 +108,7 @@ func TestVerdicts(t *testing.T) {
 		t.Errorf("the ratio is not the median of the ratios of the turns: %+v, %v", *a.Ratio, *a.OK)
 	}
 	if b := alone("x", "s", []float64{3, 1, 2, 4}, atMost(2.4)); b.Ours.Median != 2.5 || *b.OK {
-		t.Errorf("%+v, %v", *b.Ours, *b.OK)
+		t.Errorf("b.Ours = %+v, %v", *b.Ours, *b.OK)
 	}
 
 	var out bytes.Buffer
@@ -136,7 +136,7 @@ func TestQueriesOf(t *testing.T) {
 		"```sql\nWITH x AS (SELECT 2)\n-- # no heading\nSELECT * FROM x\n```\n"
 	want := []query{{"One", "SELECT 1;"}, {"Two", "WITH x AS (SELECT 2)\n-- # no heading\nSELECT * FROM x"}}
 	if got := queriesOf(page); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("queriesOf(page) = %q, want %q", got, want)
 	}
 }
 

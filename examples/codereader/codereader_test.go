@@ -137,7 +137,7 @@ func TestTools(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"agent-researcher", "files-list_files", "files-read_file", "files-search_in_files", "terminate",
 	}, offered); diff != "" {
-		t.Error(diff)
+		t.Errorf("offered (-want +got):\n%s", diff)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestResearcherFails(t *testing.T) {
 	}}, ".")
 
 	if r := b.run("whole"); r.State != record.Completed || !strings.Contains(r.Result, "too hard") {
-		t.Errorf("%s %q", r.State, r.Result)
+		t.Errorf("r.State = %s %q", r.State, r.Result)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestMaxSteps(t *testing.T) {
 	}, ".")
 	b.steps = 2
 	if r := b.run("?"); r.Result != "That is all." || r.Figures.ModelCalls != 3 {
-		t.Errorf("%+v", r)
+		t.Errorf("b.run = %+v", r)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestDemo(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(map[string]int{"reader": 3, "writing": 4, "hierarchy": 3, "links": 2}, scenes); diff != "" {
-				t.Error(diff)
+				t.Errorf("scenes (-want +got):\n%s", diff)
 			}
 			if failed != 1 {
 				t.Errorf("%d failed tool calls in scene writing, want 1", failed)
@@ -269,9 +269,9 @@ func TestInterrupted(t *testing.T) {
 
 	r, err := a.Wait(t.Context(), id)
 	if err != nil || r.State != record.Completed || r.Takeovers != 0 {
-		t.Fatalf("%+v %v", r, err)
+		t.Fatalf("a.Wait(id) = %+v %v", r, err)
 	}
 	if diff := cmp.Diff(tree, outlineOf(t, b, id)); diff != "" {
-		t.Error(diff)
+		t.Errorf("outlineOf(b, id) (-want +got):\n%s", diff)
 	}
 }

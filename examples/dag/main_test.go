@@ -67,7 +67,7 @@ func TestRun(t *testing.T) {
 		scenes[r.Scene]++
 	}
 	if scenes["acyclic graph"] != 1 || scenes["carry out"] != 3 {
-		t.Errorf("%v", scenes)
+		t.Errorf("scenes = %v", scenes)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), []string{"-dir", dir, "What", "is", "new?"}, func(k string) string {
 		return env[k]
 	}, stdin, &stdout, &stderr); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, &stdout, &stderr)
+		t.Fatalf("run = %v\n%s\n%s", err, &stdout, &stderr)
 	}
 
 	if got := stdout.String(); !strings.Contains(got, "1. GIT: Show the status (It was asked for)") ||

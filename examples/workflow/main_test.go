@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 	out, err := review(t.Context())
 	if want := "a.go: It has no package comment.\nb.go: Nothing is wrong.\nWrite a package comment.\n"; err != nil ||
 		out != want {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("review() = %v\n%s", err, out)
 	}
 
 	asked := map[string]int{}
@@ -73,7 +73,7 @@ func TestRun(t *testing.T) {
 		asked[r.Scene]++
 	}
 	if asked["first"] != 1 || asked["editor"] != 1 {
-		t.Errorf("%v", asked)
+		t.Errorf("asked = %v", asked)
 	}
 }
 

@@ -308,7 +308,7 @@ func TestContinuedRun(t *testing.T) {
 		_ = runner.Wait() // it was killed
 		run(t, url, reader, len(pieces)/2, len(pieces))
 		if diff := cmp.Diff(want, read(t, reader), apart); diff != "" {
-			t.Error(diff)
+			t.Errorf("read(reader) (-want +got):\n%s", diff)
 		}
 	})
 
@@ -319,7 +319,7 @@ func TestContinuedRun(t *testing.T) {
 			run(t, url, reader, i, i+1)
 		}
 		if diff := cmp.Diff(want, read(t, reader), apart); diff != "" {
-			t.Error(diff)
+			t.Errorf("read(reader) (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -311,10 +311,10 @@ func TestCancelledRun(t *testing.T) {
 
 	cancel()
 	if _, _, err := plan.StartStep(ctx, recorder.StepInfo{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("plan.StartStep = %v", err)
 	}
 	if err := plan.Fail(ctx, ctx.Err()); err != context.Canceled {
-		t.Errorf("got %v", err)
+		t.Errorf("plan.Fail(ctx.Err()) = %v", err)
 	}
 	if p := storetest.PlanTree(t, reader, plan.ID()).Record; *p.State != record.Cancelled ||
 		*p.ErrorKind != recorder.ErrorKindCanceled || p.EndTime == nil {
@@ -355,7 +355,7 @@ func TestOpen(t *testing.T) {
 
 	ok(t, sink.Close(t.Context()))
 	if err := plan.End(t.Context(), recorder.PlanResult{}); !errors.Is(err, record.ErrClosed) {
-		t.Errorf("got %v", err)
+		t.Errorf("plan.End = %v", err)
 	}
 	if _, err := direct.Open(t.Context(), "", &direct.Options{Migrate: true}); err == nil {
 		t.Error("an empty URL was accepted")

@@ -24,7 +24,7 @@ func BenchmarkSpooledWrite(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if result, err := s.Write(b.Context(), changes); err != nil || result.Accepted != 1 {
-					b.Fatal(result, err)
+					b.Fatalf("s.Write(b.Context(), changes) = %v, %v", result, err)
 				}
 			}
 

@@ -191,11 +191,11 @@ func TestReopen(t *testing.T) {
 
 			for _, path := range logFiles(t, dir) {
 				if info, err := os.Stat(path); err != nil || info.Size() != 0 {
-					t.Errorf("%v, %v", info, err)
+					t.Errorf("info = %v, %v", info, err)
 				}
 			}
 			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-				t.Errorf("%v, %v", info, err)
+				t.Errorf("info = %v, %v", info, err)
 			}
 		})
 	}
@@ -231,7 +231,7 @@ func TestFidelity(t *testing.T) {
 	again := open(t, dir, sinkFunc(func(changes []record.Change) { got = append(got, changes...) }))
 	ok(t, again.Close(t.Context()))
 	if diff := cmp.Diff(changes, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("append(got, changes...) (-want +got):\n%s", diff)
 	}
 }
 
@@ -253,12 +253,12 @@ func TestNoJSON(t *testing.T) {
 	ok(t, err)
 	if result.Accepted != 2 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1 ||
 		result.Rejected[0].Err.Field != "value" {
-		t.Errorf("got %+v", result)
+		t.Errorf("s.Write = %+v", result)
 	}
 
 	result, err = s.Write(t.Context(), []record.Change{bad})
 	if err != nil || result.Accepted != 0 || len(result.Rejected) != 1 {
-		t.Errorf("got %+v, %v", result, err)
+		t.Errorf("s.Write = %+v, %v", result, err)
 	}
 	ok(t, s.Close(t.Context()))
 	if len(to.rows) != 2 {
@@ -290,7 +290,7 @@ func TestLocked(t *testing.T) {
 	s := open(t, dir, newSink())
 	if _, err := spool.Open(dir, newSink(), spool.Options{}); !errors.Is(err, spool.ErrLocked) ||
 		!strings.Contains(err.Error(), dir) {
-		t.Errorf("got %v", err)
+		t.Errorf("spool.Open = %v", err)
 	}
 	if out := start(t, "fill", dir).read(t); !strings.Contains(out, spool.ErrLocked.Error()) {
 		t.Errorf("another process got %q", out)
@@ -299,7 +299,7 @@ func TestLocked(t *testing.T) {
 	ok(t, s.Close(t.Context()))
 	delivered(t, dir)
 	if _, err := s.Write(t.Context(), numbered(0, 1, "")); !errors.Is(err, record.ErrClosed) {
-		t.Errorf("got %v", err)
+		t.Errorf("s.Write = %v", err)
 	}
 }
 
@@ -316,7 +316,7 @@ func TestBackPressure(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := s.Write(ctx, numbered(20, 1, value)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
+			t.Errorf("s.Write(numbered(20, 1, value)) = %v", err)
 		}
 
 		to.set(nil)
@@ -329,7 +329,7 @@ func TestBackPressure(t *testing.T) {
 
 		ok(t, s.Close(t.Context()))
 		if diff := cmp.Diff(names(400), to.names); diff != "" {
-			t.Error(diff)
+			t.Errorf("to.names (-want +got):\n%s", diff)
 		}
 		if size := diskUsage(t, dir); size != 0 {
 			t.Errorf("the log takes %d bytes", size)
@@ -500,7 +500,7 @@ func TestStrayFiles(t *testing.T) {
 
 	if _, err := spool.Open(dir, newSink(), spool.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "beyond repair") {
-		t.Errorf("got %v", err)
+		t.Errorf("spool.Open = %v", err)
 	}
 	if _, err := spool.Open(filepath.Join(dir, "lock"), newSink(), spool.Options{}); err == nil {
 		t.Error("a file was taken for a folder")
@@ -753,7 +753,7 @@ func TestNothingIsLost(t *testing.T) {
 				s := open(t, dir, to)
 				ok(t, s.Close(t.Context()))
 				if diff := cmp.Diff(written, to.rows); diff != "" {
-					t.Error(diff)
+					t.Errorf("to.rows (-want +got):\n%s", diff)
 				}
 			})
 		})

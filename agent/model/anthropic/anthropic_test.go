@@ -110,12 +110,12 @@ func TestRequest(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(row.want, s.body); diff != "" {
-				t.Error(diff)
+				t.Errorf("s.body (-want +got):\n%s", diff)
 			}
 			h := s.request.Header
 			if s.request.URL.Path != "/v1/messages" || h.Get("X-Api-Key") != "sk-1" ||
 				h.Get("Anthropic-Version") != "2023-06-01" || h.Get("Content-Type") != "application/json" {
-				t.Errorf("%s, %v", s.request.URL, h)
+				t.Errorf("s.request.URL = %s, %v", s.request.URL, h)
 			}
 		})
 	}
@@ -200,7 +200,7 @@ func TestBlocks(t *testing.T) {
 		},
 	}
 	if diff := cmp.Diff(want, resp); diff != "" {
-		t.Error(diff)
+		t.Errorf("resp (-want +got):\n%s", diff)
 	}
 }
 
@@ -244,11 +244,11 @@ func TestMisfits(t *testing.T) {
 	}
 
 	if m, err := anthropic.New(anthropic.Config{Model: "m-1", MaxTokens: -1}); err == nil {
-		t.Errorf("%+v", m)
+		t.Errorf("anthropic.New = %+v", m)
 	}
 	if m, err := anthropic.New(anthropic.Config{}); err == nil ||
 		err.Error() != "anthropic: name of the model is missing" {
-		t.Errorf("%+v, %v", m, err)
+		t.Errorf("anthropic.New = %+v, %v", m, err)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestCacheWrites(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(want, resp.Usage); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", usage, diff)
+			t.Errorf("usage = %s (-want +got):\n%s", usage, diff)
 		}
 	}
 }

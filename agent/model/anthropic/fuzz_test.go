@@ -54,7 +54,7 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatal(err)
 		}
 		if second, err := json.Marshal(again); err != nil || !bytes.Equal(first, second) {
-			t.Errorf("%v\n%s\n%s", err, first, second)
+			t.Errorf("json.Marshal(again) = %v\n%s\n%s", err, first, second)
 		}
 
 		if _, err := encode(again.Message, "p"); err != nil {

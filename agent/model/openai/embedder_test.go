@@ -31,7 +31,7 @@ func TestEmbed(t *testing.T) {
 	var _ model.Embedder = e
 	vectors, used, err := e.Embed(t.Context(), []string{"a token", "A token!", "zebra", ""})
 	if err != nil || len(vectors) != 4 || *used.Input != 5 || used.Output != nil || e.Name() != "m" {
-		t.Fatal(len(vectors), err)
+		t.Fatalf("len(vectors) = %v, %v", len(vectors), err)
 	}
 
 	near := func(i, j int) (sum float32) {
@@ -41,11 +41,11 @@ func TestEmbed(t *testing.T) {
 		return sum
 	}
 	if near(0, 1) < 0.99 || near(0, 2) > 0.01 {
-		t.Error(near(0, 1), near(0, 2))
+		t.Errorf("near(0, 1) = %v, %v", near(0, 1), near(0, 2))
 	}
 
 	if none, _, err := e.Embed(t.Context(), nil); none != nil || err != nil || len(server.Requests()) != 1 {
-		t.Error(none, err)
+		t.Errorf("none = %v, %v", none, err)
 	}
 	if _, err := openai.NewEmbedder(openai.Config{}); err == nil {
 		t.Error("no model")

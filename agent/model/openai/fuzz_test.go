@@ -50,11 +50,11 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatal(err)
 		}
 		if second, err := json.Marshal(again); err != nil || !bytes.Equal(first, second) {
-			t.Errorf("%v\n%s\n%s", err, first, second)
+			t.Errorf("json.Marshal(again) = %v\n%s\n%s", err, first, second)
 		}
 
 		if m, err := encodeMessage(again.Message, "p"); err != nil || len(m) > 1 {
-			t.Errorf("%v, %v", m, err)
+			t.Errorf("encodeMessage = %v, %v", m, err)
 		}
 	})
 }

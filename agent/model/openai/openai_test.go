@@ -119,7 +119,7 @@ func TestRequest(t *testing.T) {
 				`"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"b":{"type":"string"}}},"strict":false}},` +
 				`"temperature":0,` + row.limit + `,"stream":true,"stream_options":{"include_usage":true}}`
 			if diff := cmp.Diff(want, s.body); diff != "" {
-				t.Error(diff)
+				t.Errorf("s.body (-want +got):\n%s", diff)
 			}
 
 			bearer := ""
@@ -342,7 +342,7 @@ func TestServers(t *testing.T) {
 				want.Message.Raw = nil
 			}
 			if diff := cmp.Diff(want, resp); diff != "" {
-				t.Error(diff)
+				t.Errorf("resp (-want +got):\n%s", diff)
 			}
 		})
 	}

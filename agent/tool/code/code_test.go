@@ -57,7 +57,7 @@ func call(t *testing.T, set *tool.Set, name string, arguments any) tool.Result {
 
 	called, ok := set.Get(name)
 	if !ok {
-		t.Fatal(name)
+		t.Fatalf("name = %v", name)
 	}
 
 	result, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{Arguments: b}, 0)
@@ -81,7 +81,7 @@ func TestTools(t *testing.T) {
 	for write, want := range map[bool][]string{false: read, true: append(slices.Clone(read), "code.apply_refactoring")} {
 		set, _ := open(t, nil, write)
 		if !slices.Equal(set.Names(), want) {
-			t.Errorf("%q", set.Names())
+			t.Errorf("set.Names() = %q", set.Names())
 		}
 		for _, each := range set.Tools() {
 			s := each.Spec()
@@ -168,11 +168,11 @@ def third(): return 1
 			result := call(t, set, "code.analyze_complexity", object{})
 
 			if result.Failed || !strings.Contains(result.Text, row.want) {
-				t.Errorf("%s\nwant:\n%s", result.Text, row.want)
+				t.Errorf("result.Text = %s\nwant:\n%s", result.Text, row.want)
 			}
 			if estimate := name == "rust" || name == "shell" ||
 				name == "broken"; strings.Contains(result.Text, "marked as an estimate") != estimate {
-				t.Error(result.Text)
+				t.Errorf("result.Text = %v", result.Text)
 			}
 		})
 	}
@@ -374,30 +374,30 @@ func TestRefactorings(t *testing.T) {
 
 			if row.kind == "" {
 				if len(data.Findings) > 0 {
-					t.Errorf("%+v", data.Findings)
+					t.Errorf("data.Findings = %+v", data.Findings)
 				}
 				return
 			}
 			if len(data.Findings) != 1 || data.Findings[0].Kind != row.kind ||
 				!strings.Contains(result.Text, data.Findings[0].Patch) {
-				t.Fatalf("%+v", data.Findings)
+				t.Fatalf("data.Findings = %+v", data.Findings)
 			}
 
 			applied := call(t, set, "code.apply_refactoring", object{"patch": data.Findings[0].Patch})
 			after, err := os.ReadFile(filepath.Join(dir, row.file))
 			if err != nil || applied.Failed || string(after) != row.after {
-				t.Errorf("%v %+v\n%s\n%q", err, applied, data.Findings[0].Patch, after)
+				t.Errorf("os.ReadFile(filepath.Join(dir, row.file)) = %v %+v\n%s\n%q", err, applied, data.Findings[0].Patch, after)
 			}
 			if info, err := os.Stat(filepath.Join(dir, row.file)); err != nil || info.Mode().Perm() != 0o640 {
-				t.Errorf("%v %v", info, err)
+				t.Errorf("info = %v %v", info, err)
 			}
 			if a := applied.Artifacts; len(a) != 1 || a[0].Name != "files_modified" || string(a[0].Value) != `["`+row.file+`"]` {
-				t.Errorf("%+v", a)
+				t.Errorf("applied.Artifacts = %+v", a)
 			}
 
 			if again := call(t, set, "code.apply_refactoring", object{"patch": data.Findings[0].Patch}); !again.Failed ||
 				!strings.Contains(again.Text, "is as the patch makes it") {
-				t.Errorf("%+v", again)
+				t.Errorf("again = %+v", again)
 			}
 		})
 	}
@@ -483,11 +483,11 @@ func TestHostilePatches(t *testing.T) {
 
 	if paths, err := called.(tool.Toucher).Touches(t.Context(), tool.Call{Arguments: b}); err != nil ||
 		!slices.Equal(paths, []string{"a.txt", "b.txt"}) {
-		t.Errorf("%q %v", paths, err)
+		t.Errorf("paths = %q %v", paths, err)
 	}
 	if result := call(t, set, "code.apply_refactoring", object{"patch": both}); result.Failed ||
 		result.Summary != "Refactored a.txt, b.txt" || !strings.Contains(result.Text, "b.txt: lines 2-2, lines 4-4") {
-		t.Errorf("%+v", result)
+		t.Errorf("call = %+v", result)
 	}
 
 	for name, want := range map[string]string{"a.txt": "1\ntwo\n3\n", "b.txt": "1\nx\n2\n4"} {
@@ -528,7 +528,7 @@ func TestAtOnce(t *testing.T) {
 	won := slices.Index(succeeded, true)
 	b, err := os.ReadFile(filepath.Join(dir, "a.txt"))
 	if won < 0 || slices.Contains(succeeded[won+1:], true) || err != nil || string(b) != fmt.Sprintf("%d\n", won+1) {
-		t.Errorf("%v %q %v", succeeded, b, err)
+		t.Errorf("succeeded = %v %q %v", succeeded, b, err)
 	}
 }
 

@@ -24,10 +24,10 @@ func FuzzPatch(f *testing.F) {
 		patch := diff("f", before, after)
 		files, err := readPatch(patch)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, patch)
+			t.Fatalf("readPatch(patch) = %v\n%s", err, patch)
 		}
 		if got, err := files[0].apply(before); err != nil || got != after {
-			t.Fatalf("%q %v\n%s", got, err, patch)
+			t.Fatalf("files[0].apply(before) = %q %v\n%s", got, err, patch)
 		}
 	})
 }
@@ -52,13 +52,13 @@ func FuzzMeasure(f *testing.F) {
 		for _, each := range m.Functions {
 			if each.LineStart < 1 || each.LineEnd < each.LineStart || each.LineEnd > strings.Count(text, "\n")+1 ||
 				each.Complexity < 1 {
-				t.Fatalf("%+v", each)
+				t.Fatalf("each = %+v", each)
 			}
 		}
 		for _, each := range append(refactorings(m), smells([]measured{m})...) {
 			if each.LineStart < 1 || each.LineEnd < each.LineStart || each.Patch != "" &&
 				!strings.HasPrefix(each.Patch, "--- a/f") {
-				t.Fatalf("%+v", each)
+				t.Fatalf("each = %+v", each)
 			}
 		}
 		depend([]measured{m}, nil)

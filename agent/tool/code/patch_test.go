@@ -21,7 +21,7 @@ func patched(t *testing.T, before, patch string) (tool.Result, string) {
 
 	left, err := filepath.Glob(filepath.Join(dir, ".actlog-*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("%q %v", left, err)
+		t.Errorf("left = %q %v", left, err)
 	}
 
 	b, err := os.ReadFile(filepath.Join(dir, "f"))
@@ -105,7 +105,7 @@ func TestPatchesOfModels(t *testing.T) {
 			t.Parallel()
 			result, after := patched(t, row.before, row.patch)
 			if result.Failed || after != row.after || !strings.Contains(result.Text, row.told) {
-				t.Errorf("%s\ngot  %q\nwant %q", result.Text, after, row.after)
+				t.Errorf("result.Text:\n%s\ngot  %q, want\n%q", result.Text, after, row.after)
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestPatchesThatDoNotFit(t *testing.T) {
 			t.Parallel()
 			result, after := patched(t, twenty, row.patch)
 			if !result.Failed || after != twenty || len(result.Text) > 4000 {
-				t.Errorf("%+v", result)
+				t.Errorf("patched(twenty, row.patch) = %+v", result)
 			}
 			for _, part := range row.want {
 				if !strings.Contains(result.Text, part) {
@@ -172,7 +172,7 @@ func TestNewFiles(t *testing.T) {
 			set, dir := open(t, files{"f": "1\n"}, true)
 			bad := strings.Replace(patch, "-1\n", "-7\n", 1)
 			if result := call(t, set, "code.apply_refactoring", object{"patch": bad}); !result.Failed {
-				t.Errorf("%+v", result)
+				t.Errorf("call = %+v", result)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "sub")); !os.IsNotExist(err) {
 				t.Errorf("the half of a patch was applied: %v", err)
@@ -181,7 +181,7 @@ func TestNewFiles(t *testing.T) {
 			result := call(t, set, "code.apply_refactoring", object{"patch": patch})
 			b, err := os.ReadFile(filepath.Join(dir, "sub/n.txt"))
 			if result.Failed || err != nil || string(b) != "a\nb\n" || !strings.Contains(result.Text, "sub/n.txt: new") {
-				t.Errorf("%+v %q %v", result, b, err)
+				t.Errorf("call = %+v %q %v", result, b, err)
 			}
 		})
 	}
@@ -207,7 +207,7 @@ func TestApprovedDiff(t *testing.T) {
 		"--- /dev/null\n+++ b/new\n@@ -0,0 +1,1 @@\n+n\n--- a/old\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-x\n" +
 		"\\ No newline at end of file\n"
 	if !can || err != nil || shown.Text != want || shown.Kind != tool.PreviewDiff {
-		t.Errorf("%t %v\n%s", can, err, shown.Text)
+		t.Errorf("can = %t %v\n%s", can, err, shown.Text)
 	}
 	call.Approved = shown.Digest
 
@@ -216,7 +216,7 @@ func TestApprovedDiff(t *testing.T) {
 	}
 	result, err := tool.Do(t.Context(), apply, apply.Spec().Policy, call, 0)
 	if err != nil || !result.Failed || !strings.Contains(result.Text, tool.ErrChanged.Error()) {
-		t.Errorf("%+v %v", result, err)
+		t.Errorf("tool.Do = %+v %v", result, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "old")); err != nil {
 		t.Error(err)
@@ -227,7 +227,7 @@ func TestApprovedDiff(t *testing.T) {
 		t.Fatal(err)
 	}
 	if result, err = tool.Do(t.Context(), apply, apply.Spec().Policy, call, 0); err != nil || result.Failed {
-		t.Errorf("%+v %v", result, err)
+		t.Errorf("tool.Do = %+v %v", result, err)
 	}
 	if _, _, err := tool.PreviewOf(t.Context(), apply, apply.Spec().Policy, call); err == nil {
 		t.Error("it is shown again, although it is done")
@@ -262,11 +262,11 @@ func TestAfterACrash(t *testing.T) {
 			c := tool.Call{ID: "c", Arguments: arguments}
 			result, done, err := tool.Verify(t.Context(), apply, apply.Spec().Policy, c)
 			if done == errors.Is(err, tool.ErrUnknown) || done != row.done || done && result.Summary != "Refactored f, g, n" {
-				t.Errorf("%t %+v %v", done, result, err)
+				t.Errorf("done = %t %+v %v", done, result, err)
 			}
 			if result = call(t, set, "code.apply_refactoring", object{"patch": patch}); !strings.Contains(result.Text,
 				row.told) {
-				t.Errorf("%+v", result)
+				t.Errorf("call = %+v", result)
 			}
 		})
 	}
@@ -281,11 +281,11 @@ func TestSeveralPaths(t *testing.T) {
 
 	result := call(t, set, "code.analyze_complexity", object{"paths": []string{"a", "b/y.py", "a/x.go"}})
 	if result.Failed || result.Summary != "Measured 2 functions in 2 files" || strings.Contains(result.Text, "z.go") {
-		t.Errorf("%+v", result)
+		t.Errorf("call = %+v", result)
 	}
 	if result := call(t, set, "code.detect_code_smells", object{"path": "c", "paths": []string{"a"}}); result.Failed ||
 		!strings.Contains(result.Summary, "in 2 files") {
-		t.Errorf("%+v", result)
+		t.Errorf("call = %+v", result)
 	}
 
 	for want, paths := range map[string][]string{
@@ -293,7 +293,7 @@ func TestSeveralPaths(t *testing.T) {
 	} {
 		if result := call(t, set, "code.analyze_complexity", object{"paths": paths}); !result.Failed ||
 			!strings.Contains(result.Text, want) {
-			t.Errorf("%+v", result)
+			t.Errorf("call = %+v", result)
 		}
 	}
 }

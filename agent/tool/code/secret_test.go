@@ -40,7 +40,7 @@ func TestClosedFiles(t *testing.T) {
 
 	got := call(t, set, "code.analyze_complexity", object{"path": "hard.go"})
 	if !got.Failed || !strings.Contains(got.Text, "hard link") {
-		t.Errorf("%+v", got)
+		t.Errorf("call = %+v", got)
 	}
 
 	folder, err := code.Open(dir, code.Options{Allow: []string{"hard.go"}})
@@ -54,6 +54,6 @@ func TestClosedFiles(t *testing.T) {
 
 	if got := call(t, set, "code.analyze_complexity", object{"path": "hard.go"}); got.Failed ||
 		!strings.Contains(got.Text, "hunter2") {
-		t.Errorf("%+v", got)
+		t.Errorf("call = %+v", got)
 	}
 }

@@ -128,7 +128,7 @@ func TestImportsThatAreNoLine(t *testing.T) {
 		[]byte("import a, b\nfrom c import (\n    d\n)\nfrom c import (\n    e\n)\nimport f\nimport f\n"))
 	found := repeatedImports(m)
 	if len(found) != 1 || found[0].LineStart != 9 || found[0].Estimate {
-		t.Errorf("%+v", found)
+		t.Errorf("found = %+v", found)
 	}
 }
 
@@ -137,13 +137,13 @@ func TestWhatIsNotParsed(t *testing.T) {
 	t.Parallel()
 	m, _ := measure(t.Context(), "a.ts", []byte(strings.Repeat("(", maxDeep+1)))
 	if !m.Estimate || m.Problem != tooDeep {
-		t.Errorf("%v %q", m.Estimate, m.Problem)
+		t.Errorf("m.Estimate = %v %q", m.Estimate, m.Problem)
 	}
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if m, _ = measure(ended, "a.py", []byte("def f():\n    pass\n")); !m.Estimate || m.Problem != "" ||
 		len(m.Functions) != 1 {
-		t.Errorf("%+v", m)
+		t.Errorf("measure = %+v", m)
 	}
 }

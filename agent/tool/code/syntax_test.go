@@ -39,7 +39,7 @@ func TestBreaks(t *testing.T) {
 			t.Parallel()
 			err := breaks(t.Context(), row.file, row.before, row.after)
 			if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
-				t.Errorf("%v\nwant %s", err, row.want)
+				t.Errorf("breaks:\n%v, want\n%s", err, row.want)
 			}
 		})
 	}
@@ -56,20 +56,20 @@ func TestErrorsOfSyntaxAreMeasured(t *testing.T) {
 	t.Parallel()
 	m, _ := measure(t.Context(), "a.py", []byte("def f(:\n    return 1\n\ndef g(a):\n    return 2\n"))
 	if !m.Estimate || len(m.Functions) != 2 || m.Functions[1].Name != "g" || len(m.syntax) != 1 {
-		t.Errorf("%+v", m)
+		t.Errorf("measure = %+v", m)
 	}
 
 	var text strings.Builder
 	all := survey{files: []measured{m}}.problems(&text)
 	if text.String() != "a.py has an error of syntax: 1:7: ) is missing\n" || len(all) != 1 || all[0].Path != "a.py" ||
 		all[0].Line != 1 || all[0].Column != 7 {
-		t.Errorf("%s %+v", text.String(), all)
+		t.Errorf("text.String() = %s %+v", text.String(), all)
 	}
 
 	m, _ = measure(t.Context(), "a.java", []byte(strings.Repeat("class A { int }\n", 1000)))
 	text.Reset()
 	if all := (survey{files: []measured{m}}).problems(&text); len(all) != shownProblems ||
 		!strings.Contains(text.String(), "(97 more errors of syntax)") {
-		t.Errorf("%s %d", text.String(), len(all))
+		t.Errorf("text.String() = %s %d", text.String(), len(all))
 	}
 }

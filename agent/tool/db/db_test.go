@@ -139,36 +139,36 @@ func TestQuery(t *testing.T) {
 	result, err := s.do("db.query", "SELECT id, name, price, big FROM item WHERE id <= $1 AND name LIKE $2 ORDER BY id", 2,
 		"item%")
 	if err != nil || result.Failed {
-		t.Fatal(result, err)
+		t.Fatalf("s.do = %v, %v", result, err)
 	}
 
 	if want := "id | name | price | big\n1 | item 1 | 1.5 | 9007199254740993\n2 | item 2 | 3.0 | 9007199254740993\n" +
 		"(2 rows)"; result.Text != want {
-		t.Errorf("%q", result.Text)
+		t.Errorf("result.Text = %q", result.Text)
 	}
 	if want := `{"columns":["id","name","price","big"],"rows":[[1,"item 1","1.5","9007199254740993"],[2,"item 2","3.0","9007199254740993"]],"command":"SELECT 2"}`; string(result.Data) != want {
-		t.Errorf("%s", result.Data)
+		t.Errorf("result.Data = %s", result.Data)
 	}
 
 	result, err = s.do("db.query",
 		`SELECT NULL, true, 'NaN'::float8, 1.5::float8, 'Infinity'::numeric, '\x00ff'::bytea, '{1,2}'::int[], '{"a": [1]}'::jsonb, E'a|b\nc\t\\', ''`)
 	if err != nil || result.Failed {
-		t.Fatal(result, err)
+		t.Fatalf("s.do = %v, %v", result, err)
 	}
 	if want := `"rows":[[null,true,"NaN",1.5,"Infinity","\\x00ff","{1,2}",{"a":[1]},"a|b\nc\t\\",""]]`; !strings.Contains(string(result.Data), want) {
-		t.Errorf("%s", result.Data)
+		t.Errorf("result.Data = %s", result.Data)
 	}
 
 	want := "NULL | t | NaN | 1.5 | Infinity | \\\\x00ff | {1,2} | {\"a\": [1]} | a\\|b\\nc\\t\\\\ | \n(1 row)"
 	if !strings.HasSuffix(result.Text, want) {
-		t.Errorf("%q", result.Text)
+		t.Errorf("result.Text = %q", result.Text)
 	}
 
 	// Parameters are values and nothing else.
 	result, err = s.do("db.query", "SELECT $1::text, $2::jsonb, $3::int IS NULL, $4::bool", "'; DROP TABLE item; --",
 		object{"a": 1}, nil, true)
 	if err != nil || !strings.Contains(result.Text, `'; DROP TABLE item; -- | {"a": 1} | t | t`) {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestQueryOnlyReads(t *testing.T) {
 
 	if result, err := s.do("db.query", "SELECT count(*), pg_try_advisory_lock(7) FROM item"); err != nil ||
 		!strings.Contains(result.Text, "\n10 | t\n") {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 	if got := s.value("SELECT count(*) FROM item"); got != "10" {
 		t.Errorf("%s items are left", got)
@@ -261,12 +261,12 @@ func TestSuperuser(t *testing.T) {
 	}
 	s.use(db.Options{URL: s.db.URL, Role: s.login, AllowSuperuser: true})
 	if result, err := s.do("db.query", "SELECT current_user"); err != nil || !strings.Contains(result.Text, s.login) {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 
 	s.use(db.Options{URL: s.url})
 	if result, err := s.do("db.query", "SELECT 1"); err != nil || result.Failed {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 	s.exec("GRANT pg_execute_server_program TO " + s.login)
 	s.failure("or may read files or run programs", "db.query", "SELECT 1")
@@ -278,19 +278,19 @@ func TestSchema(t *testing.T) {
 	s := open(t, db.Options{})
 	result, err := s.with("db.schema", s.call("db.schema", object{}))
 	if err != nil || result.Failed {
-		t.Fatal(result, err)
+		t.Fatalf("s.with = %v, %v", result, err)
 	}
 
 	want := "table public.item\n  keys: PRIMARY KEY (id)\n  id integer not null\n  name text not null\n" +
 		"  price numeric\n  big bigint\n  at timestamp with time zone\n" +
 		"table public.line\n  keys: FOREIGN KEY (item) REFERENCES item(id)\n  item integer\n  n integer\n"
 	if result.Text != want {
-		t.Errorf("got %q\nwant %q", result.Text, want)
+		t.Errorf("result.Text:\n%q, want\n%q", result.Text, want)
 	}
 
 	if result, err := s.with("db.schema", s.call("db.schema", object{"table": "hid"})); err != nil ||
 		!strings.HasPrefix(result.Text, "There is no such table") {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestExecute(t *testing.T) {
 	execute, ok := s.tools.Get("db.execute")
 	if !ok || !execute.Spec().Policy.Approval || !execute.Spec().Policy.Writes ||
 		execute.Spec().Policy.OnUnknown == tool.Retry {
-		t.Fatalf("%+v", execute)
+		t.Fatalf("execute = %+v", execute)
 	}
 
 	s.exec("ANALYZE item")
@@ -311,7 +311,7 @@ func TestExecute(t *testing.T) {
 	want := "UPDATE item SET name = $1 WHERE id > 0\n-- $1 = \"new\"\n" +
 		"-- Postgres expects 10 rows (an estimate; it did not run)\n"
 	if err != nil || p.Text != want || p.Kind != tool.PreviewStatement {
-		t.Errorf("%q, %v", p.Text, err)
+		t.Errorf("p.Text = %q, %v", p.Text, err)
 	}
 	if got := s.value("SELECT count(*) FROM item WHERE name = 'new'"); got != "0" {
 		t.Error("the preview changed something")
@@ -322,19 +322,19 @@ func TestExecute(t *testing.T) {
 	other.Arguments = json.RawMessage(strings.Replace(string(call.Arguments), "new", "old", 1))
 	if result, err := tool.Do(t.Context(), execute, execute.Spec().Policy, other, 0); err != nil ||
 		result.Text != tool.ErrChanged.Error() {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 
 	if result, err := tool.Do(t.Context(), execute, execute.Spec().Policy, call, 0); err != nil || result.Failed ||
 		result.Text != "(UPDATE 10)" {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 	if got := s.value("SELECT count(*) FROM item WHERE name = 'new'"); got != "10" {
 		t.Errorf("%s items changed", got)
 	}
 	if result, err := s.do("db.execute", "DELETE FROM item WHERE id = 1 RETURNING name"); err != nil ||
 		result.Text != "name\nnew\n(DELETE 1)" {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 }
 
@@ -375,11 +375,11 @@ func TestIdempotency(t *testing.T) {
 
 	call := s.call("db.execute", object{"sql": "UPDATE item SET price = price + 1 WHERE id = 1"})
 	if _, done, err := tool.Verify(t.Context(), execute, execute.Spec().Policy, call); err != nil || done {
-		t.Error(done, err)
+		t.Errorf("done = %v, %v", done, err)
 	}
 	if result, err := s.with("db.execute", call); err != nil ||
 		!strings.Contains(result.Text, "actlog_tool.call, the table of the calls that took effect, cannot be made") {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 
 	s.exec("DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO " + s.login + "', current_database()); END $$")
@@ -389,16 +389,16 @@ func TestIdempotency(t *testing.T) {
 		}
 	}
 	if got := s.value("SELECT price FROM item WHERE id = 1"); got != "2.5" {
-		t.Errorf("%s", got)
+		t.Errorf("s.value = %s", got)
 	}
 
 	result, done, err := tool.Verify(t.Context(), execute, execute.Spec().Policy, call)
 	if err != nil || !done || result.Text != "(UPDATE 1)" {
-		t.Errorf("%q, %v, %v", result.Text, done, err)
+		t.Errorf("result.Text = %q, %v, %v", result.Text, done, err)
 	}
 	call.ID = "call-2"
 	if _, done, err := tool.Verify(t.Context(), execute, execute.Spec().Policy, call); err != nil || done {
-		t.Error(done, err)
+		t.Errorf("done = %v, %v", done, err)
 	}
 }
 
@@ -421,10 +421,10 @@ func TestWriteRole(t *testing.T) {
 
 	s.use(db.Options{URL: s.url, Write: true, WriteRole: writer, Idempotency: true})
 	if result, err := s.do("db.execute", "INSERT INTO who VALUES (current_user, 'now')"); err != nil || result.Failed {
-		t.Fatal(result, err)
+		t.Fatalf("s.do = %v, %v", result, err)
 	}
 	if got, want := s.value("SELECT string_agg(name, ',') FROM who"), writer+","+writer; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("s.value = %s, want %s", got, want)
 	}
 	s.failure("permission denied", "db.execute", "DELETE FROM item")
 }
@@ -460,7 +460,7 @@ func TestOptions(t *testing.T) {
 		"idempotency: it needs enableWrite: true":  {URL: u, Idempotency: true},
 	} {
 		if err := o.Check(); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("o.Check() = %v, want %s", err, want)
 		}
 	}
 }

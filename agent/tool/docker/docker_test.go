@@ -233,7 +233,7 @@ func TestLogArguments(t *testing.T) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !slices.Contains(d.asked, want) {
-		t.Errorf("%q", d.asked)
+		t.Errorf("d.asked = %q", d.asked)
 	}
 }
 
@@ -244,14 +244,14 @@ func TestWrite(t *testing.T) {
 	stop, _ := d.tools.Get("docker.stop")
 	policy := stop.Spec().Policy
 	if !policy.Approval || !policy.Writes {
-		t.Errorf("%+v", policy)
+		t.Errorf("policy = %+v", policy)
 	}
 
 	call := tool.Call{Arguments: json.RawMessage(`{"container": "web-1"}`)}
 	p, _, err := tool.PreviewOf(t.Context(), stop, policy, call)
 	if want := "docker stop web-1\nimage: shop:1\nid: aaaaaaaaaaaa\nstate now: running\n"; err != nil || p.Text != want ||
 		p.Kind != tool.PreviewCommand {
-		t.Errorf("%q, %v", p.Text, err)
+		t.Errorf("p.Text = %q, %v", p.Text, err)
 	}
 
 	for name, want := range map[string]string{"docker.stop": "web-1 is stopped.",
@@ -268,7 +268,7 @@ func TestWrite(t *testing.T) {
 	slices.Sort(got)
 	if want := []string{"POST /containers/" + webID + "/restart?t=10", "POST /containers/" + webID + "/stop?t=10",
 		"POST /containers/cccccccccccc/start"}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("d.posted() = %q", got)
 	}
 
 	readOnly := start(t, nil, func(o *docker.Options) { o.Write = false })
@@ -299,10 +299,10 @@ func TestOtherContainer(t *testing.T) {
 	id, call.Approved = dbID, p.Digest
 	if result, err := tool.Do(t.Context(), stop, stop.Spec().Policy, call, 0); err != nil ||
 		result.Text != tool.ErrChanged.Error() {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 	if got := d.posted(); len(got) > 0 {
-		t.Errorf("%q", got)
+		t.Errorf("d.posted() = %q", got)
 	}
 }
 
@@ -390,7 +390,7 @@ func TestHostileDaemon(t *testing.T) {
 			result, err := d.call(tt.call, arguments)
 			if err != nil || !strings.Contains(result.Text, tt.want) && !strings.Contains(result.Text, "has more than 8 MiB") ||
 				len(result.Text) > tool.MaxText {
-				t.Errorf("%.300q, %v", result.Text, err)
+				t.Errorf("result.Text = %.300q, %v", result.Text, err)
 			}
 		})
 	}
@@ -426,7 +426,7 @@ func TestOptions(t *testing.T) {
 		`containers: "a b" is no name`: {Socket: "/x", Containers: []string{"a b"}},
 	} {
 		if err := o.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("o.Check() = %v, want %s", err, want)
 		}
 	}
 }

@@ -232,7 +232,7 @@ func TestLargeAndBinary(t *testing.T) {
 	}
 
 	if r := f.call(t, "append_file", `{"path":"huge","content":"x"}`); !r.Failed || !strings.Contains(r.Text, "10 MiB") {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 
 	wide, err := f.preview(t, "delete_file", `{"path":"wide"}`)

@@ -31,11 +31,11 @@ func TestEditFile(t *testing.T) {
 
 	r := f.call(t, "edit_file", `{"path":"a.go","search":"sum","replace":"total","replace_all":true}`)
 	if r.Failed || r.Summary != "Edited a.go (3 changes)" || strings.Contains(f.text(t, "a.go"), "sum") {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if r := f.call(t, "edit_file", `{"path":"many","search":"x","replace":$,"replace_all":true}`,
 		strings.Repeat("y", 200_000)); !r.Failed || !strings.Contains(r.Text, "10 MiB") {
-		t.Errorf("%.200q", r.Text)
+		t.Errorf("r.Text = %.200q", r.Text)
 	}
 }
 

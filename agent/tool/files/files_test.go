@@ -95,7 +95,7 @@ func TestTools(t *testing.T) {
 	t.Parallel()
 	f := open(t, nil)
 	if got, want := f.set.Names(), slices.Concat(readers, writers); !cmp.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("f.set.Names() = %v, want %v", got, want)
 	}
 
 	for _, each := range f.set.Tools() {
@@ -119,7 +119,7 @@ func TestTools(t *testing.T) {
 	if got, err := write.(tool.Toucher).Touches(t.Context(),
 		tool.Call{Arguments: json.RawMessage(`{"path":"./a/../b","content":""}`)}); err != nil ||
 		!cmp.Equal(got, []string{"b"}) {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("Touches = %v, %v", got, err)
 	}
 
 	read, err := files.Open(f.dir, files.Options{})
@@ -193,7 +193,7 @@ func TestNoPathLeavesTheFolder(t *testing.T) {
 
 	// A file is written where a link leads, and the link stays.
 	if r := f.call(t, "write_file", `{"path":"fine","content":"new"}`); r.Failed || f.text(t, "in/a.txt") != "new" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if info, err := os.Lstat(filepath.Join(f.dir, "fine")); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is gone: %v, %v", info, err)
@@ -273,11 +273,11 @@ func TestRead(t *testing.T) {
 		t.Errorf("%d bytes, %q", len(r.Text), r.Text[len(r.Text)-100:])
 	}
 	if r := f.call(t, "read_file", `{"path":"long","start_line":2}`); r.Text != "second\n" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if runPipe(t, filepath.Join(f.dir, "pipe")) {
 		if r := f.call(t, "read_file", `{"path":"pipe"}`); !r.Failed || !strings.Contains(r.Text, "not a regular file") {
-			t.Errorf("%+v", r)
+			t.Errorf("f.call = %+v", r)
 		}
 	}
 }
@@ -306,10 +306,10 @@ func TestList(t *testing.T) {
 	}
 
 	if r := f.call(t, "list_files", `{"path":"none"}`); !r.Failed || r.Text != "none: no such file or folder" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if r := f.call(t, "list_files", `{"include":"["}`); !r.Failed || !strings.Contains(r.Text, "include") {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 
 	for i := range 1100 {
@@ -333,28 +333,28 @@ func TestSearch(t *testing.T) {
 	r := f.call(t, "search_in_files", `{"pattern":"BUG","path":"src"}`)
 	if r.Text != "src/auth/login.py:3: # BUG: null check missing\n" ||
 		r.Summary != "Found 1 match in src/auth/login.py" || len(r.Sources) != 1 || r.Sources[0].LineStart != 3 {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 
 	if r := f.call(t, "search_in_files", `{"pattern":"(?i)bug$"}`); r.Failed || r.Summary != "Found 1 match in src/b.py" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if r := f.call(t, "search_in_files", `{"pattern":"BUG","path":"src/b.py"}`); r.Failed ||
 		r.Text != "Nothing matches.\n" || r.Summary != "Found 0 matches in src/b.py" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if r := f.call(t, "search_in_files", `{"pattern":"(?i)bug","include":"*.py"}`); r.Summary != "Found 2 matches in "+
 		"2 files" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 
 	if r := f.call(t, "search_in_files", `{"pattern":"BUG"}`); strings.Contains(r.Text, "binary") || len(r.Text) > 1000 ||
 		!strings.Contains(r.Text, "1 file of more than 10 MiB") {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if r := f.call(t, "search_in_files", `{"pattern":"needle","max_results":7}`); len(r.Sources) != 7 ||
 		!strings.Contains(r.Text, "only the first 7") {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if r := f.call(t, "search_in_files", `{"pattern":"needle","max_results":100000}`); len(r.Sources) != 200 {
 		t.Errorf("%d hits", len(r.Sources))
@@ -380,7 +380,7 @@ func TestWriteAndEdit(t *testing.T) {
 	if r.Failed || f.text(t, "run.sh") != "echo zero\necho one\necho two\necho two\n" ||
 		r.Summary != "Edited run.sh (1 change)" || string(r.Artifacts[0].Value) != `["run.sh"]` ||
 		r.Artifacts[0].Name != "files_modified" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if info, err := os.Stat(filepath.Join(f.dir, "run.sh")); err != nil || info.Mode().Perm() != 0o750 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -408,7 +408,7 @@ func TestWriteAndEdit(t *testing.T) {
 
 	if r := f.call(t, "write_file", `{"path":"new/deep/file.txt","content":"a\nb\n"}`); r.Failed ||
 		f.text(t, "new/deep/file.txt") != "a\nb\n" || r.Summary != "Wrote 2 lines to new/deep/file.txt" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	for _, tt := range []struct{ arguments, want string }{
 		{`{"path":"new","content":""}`, "new is a folder"},
@@ -423,7 +423,7 @@ func TestWriteAndEdit(t *testing.T) {
 
 	if runPipe(t, filepath.Join(f.dir, "pipe")) {
 		if r := f.call(t, "write_file", `{"path":"pipe","content":"x"}`); !r.Failed {
-			t.Errorf("%+v", r)
+			t.Errorf("f.call = %+v", r)
 		}
 	}
 	if left, err := filepath.Glob(filepath.Join(f.dir, ".actlog-*")); err != nil || len(left) > 0 {
@@ -445,18 +445,18 @@ func TestEditsAtTheSameTime(t *testing.T) {
 		all.Go(func() {
 			if r := f.call(t, "edit_file", `{"path":"a","search":$,"replace":$}`, fmt.Sprintf("<%d>", i),
 				fmt.Sprintf("[%d]", i)); r.Failed {
-				t.Errorf("%+v", r)
+				t.Errorf("f.call = %+v", r)
 			}
 		})
 		all.Go(func() {
 			if r := f.call(t, "read_file", `{"path":"a"}`); r.Failed || strings.Count(r.Text, "\n") != 20 {
-				t.Errorf("%+v", r)
+				t.Errorf("f.call = %+v", r)
 			}
 		})
 	}
 	all.Wait()
 
 	if got, want := f.text(t, "a"), strings.NewReplacer("<", "[", ">", "]").Replace(text.String()); got != want {
-		t.Errorf("%q", got)
+		t.Errorf("f.text = %q", got)
 	}
 }

@@ -33,7 +33,7 @@ func TestGlob(t *testing.T) {
 		f.put(t, map[string]string{"many/" + string(rune('a'+i%26)) + strings.Repeat("x", i/26+1): ""})
 	}
 	if r := f.call(t, "glob", `{"pattern":"many/*"}`); !strings.Contains(r.Text, "only the first 1000") {
-		t.Errorf("%.200q", r.Text)
+		t.Errorf("r.Text = %.200q", r.Text)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestInfo(t *testing.T) {
 		}
 	}
 	if r := f.call(t, "file_info", `{"path":"none"}`); !r.Failed || r.Text != "none: no such file or folder" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestReadNumbered(t *testing.T) {
 
 	r := f.call(t, "read_file", `{"path":"a","start_line":2,"numbered":true}`)
 	if r.Text != "2\ttwo\n3\tthree" || string(r.Artifacts[0].Value) != `"two\nthree"` { // the content has no numbers
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 
 	if r := f.call(t, "read_file", `{"path":"many","numbered":true}`); !strings.Contains(r.Text,
@@ -118,7 +118,7 @@ func TestMoveDeleteMake(t *testing.T) {
 	}
 
 	if got, want := f.everything(t), "./\nb: a\ndeep/\ndeep/er/\nn/\nn/m/\nother/\nother/y: y\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("f.everything() = %q, want %q", got, want)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestSecretsAreNotMovedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := before(t); got != was {
-		t.Errorf("%q, want %q", got, was)
+		t.Errorf("before() = %q, want %q", got, was)
 	}
 }
 
@@ -203,6 +203,6 @@ func TestRaces(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(outside, "*"))
 	if b, readErr := os.ReadFile(filepath.Join(outside, "x")); err != nil || readErr != nil || string(b) != "outside" ||
 		len(names) != 1 {
-		t.Errorf("%q, %v, %v, %v", b, names, err, readErr)
+		t.Errorf("os.ReadFile = %q, %v, %v, %v", b, names, err, readErr)
 	}
 }

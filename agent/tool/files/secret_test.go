@@ -52,19 +52,19 @@ func TestSecrets(t *testing.T) {
 	}
 
 	if r := f.call(t, "write_file", `{"path":"new/.npmrc","content":"x"}`); !r.Failed {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if r := f.call(t, "search_in_files", `{"pattern":"hunter"}`); r.Failed ||
 		!strings.Contains(r.Text, "Nothing matches.") || !strings.Contains(r.Text, "5 files") {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 
 	if r := f.call(t, "list_files", `{"recursive":true}`); r.Failed || !strings.Contains(r.Text, ".env\n") ||
 		!strings.Contains(r.Text, "home/.ssh/id_rsa\n") {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if r := f.call(t, "read_file", `{"path":".env.example"}`); r.Failed {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 
 	allowing, err := files.Open(f.dir, files.Options{Allow: []string{".env", "/tls/"}})
@@ -78,7 +78,7 @@ func TestSecrets(t *testing.T) {
 	}
 
 	if r := (folder{f.dir, set}).call(t, "search_in_files", `{"pattern":"hunter"}`); len(r.Sources) != 2 {
-		t.Errorf("%+v", r)
+		t.Errorf("call = %+v", r)
 	}
 }
 
@@ -114,10 +114,10 @@ func TestHardLinks(t *testing.T) {
 	}
 
 	if r := f.call(t, "search_in_files", `{"pattern":"hunter"}`); r.Failed || len(r.Sources) > 0 {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 	if a, b := f.text(t, "hard.txt"), "hunter2\n"; a != b {
-		t.Errorf("%q", a)
+		t.Errorf("f.text = %q", a)
 	}
 
 	// Once the other name is gone, it is a file like others.
@@ -125,7 +125,7 @@ func TestHardLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := f.call(t, "read_file", `{"path":"hard.txt"}`); r.Failed {
-		t.Errorf("%+v", r)
+		t.Errorf("f.call = %+v", r)
 	}
 }
 

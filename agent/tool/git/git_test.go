@@ -171,7 +171,7 @@ func TestTools(t *testing.T) {
 func TestAbsentWithoutGit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if tools, err := git.Tools(t.TempDir(), git.Options{Write: true}); err != nil || len(tools) > 0 {
-		t.Errorf("%v, %v", tools, err)
+		t.Errorf("tools = %v, %v", tools, err)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	if got := r.call(t, "git.status", args{}); got.Failed || got.Text != "Branch: main\nNothing changed.\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	odd := "with space\n\x1b[31mred\t.txt"
@@ -191,14 +191,14 @@ func TestStatus(t *testing.T) {
 	got := r.call(t, "git.status", args{})
 	want := "Branch: main\n.M a.txt\nA. staged.txt\n?? \"with space\\n\\x1b[31mred\\t.txt\"\n"
 	if got.Failed || got.Text != want {
-		t.Errorf("%q, want %q", got.Text, want)
+		t.Errorf("got.Text = %q, want %q", got.Text, want)
 	}
 
 	var data struct {
 		Files []struct{ Path, Change string }
 	}
 	if err := json.Unmarshal(got.Data, &data); err != nil || len(data.Files) != 3 || data.Files[2].Path != odd {
-		t.Errorf("%s, %v", got.Data, err)
+		t.Errorf("got.Data = %s, %v", got.Data, err)
 	}
 
 	r.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-am", "Second")
@@ -206,7 +206,7 @@ func TestStatus(t *testing.T) {
 	r.git(t, "checkout", "--quiet", "--detach")
 	if got := r.call(t, "git.status", args{}); !strings.Contains(got.Text, "R. moved.txt (from a.txt)") ||
 		!strings.Contains(got.Text, "none: a commit") {
-		t.Errorf("%q", got.Text)
+		t.Errorf("got.Text = %q", got.Text)
 	}
 
 	none := repository{t.TempDir(), nil}
@@ -218,7 +218,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := none.call(t, "git.status", args{}); !got.Failed || got.Text != "the folder has no git repository" {
-		t.Errorf("%+v", got)
+		t.Errorf("none.call = %+v", got)
 	}
 }
 
@@ -268,11 +268,11 @@ func TestDiffAndLog(t *testing.T) {
 	got := r.call(t, "git.log", args{})
 	if got.Failed || !strings.Contains(got.Text, " Test: First\n") || len(got.Sources) != 1 ||
 		len(got.Sources[0].URI) != 40 || got.Sources[0].Type != "COMMIT" {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 	// Paths are literal: this is no pattern that matches everything.
 	if got := r.call(t, "git.log", args{"path": ":(top)"}); got.Failed || len(got.Sources) > 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	r.write(t, "a.txt", strings.Repeat("0123456789abcdef\n", 200_000))
@@ -287,7 +287,7 @@ func TestCommit(t *testing.T) {
 	r := open(t)
 	if got := r.call(t, "git.commit", args{"message": "Nothing"}); !got.Failed ||
 		!strings.Contains(got.Text, "nothing to commit") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	r.write(t, "staged", "x")
@@ -312,19 +312,19 @@ func TestCommit(t *testing.T) {
 	message := "#1: \"quoted\" $(touch evil) `x`\n\n# not a comment\n-- body\n"
 	got := r.call(t, "git.commit", args{"message": message, "files": []string{"-option", "a.txt"}})
 	if got.Failed || got.Artifacts[0].Name != "commit" || got.Sources[0].Type != "COMMIT" {
-		t.Fatalf("%+v", got)
+		t.Fatalf("r.call = %+v", got)
 	}
 
 	want := got.Sources[0].URI + "|Ada|ada@example.org|Ada|" + message + "\nActlog-Call: call-"
 	if shown := r.git(t, "log", "-1", "--format=%H|%an|%ae|%cn|%B"); !strings.HasPrefix(shown, want) {
-		t.Errorf("%q, want %q", shown, want)
+		t.Errorf("shown = %q, want %q", shown, want)
 	}
 	if names := r.git(t, "show", "--format=", "--name-status"); names != "A\t-option\nD\ta.txt\n" {
 		t.Errorf("committed %q", names)
 	}
 	if got := r.call(t, "git.commit", args{"message": "Staged"}); got.Failed ||
 		r.git(t, "show", "--format=", "--name-only") != "staged\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	for _, tt := range []struct {
@@ -469,10 +469,10 @@ func TestFiltersOfTheUser(t *testing.T) {
 	r.write(t, ".gitattributes", "*.up filter=upper\n")
 	r.write(t, "x.up", "text\n")
 	if got := r.call(t, "git.commit", args{"message": "Filtered", "files": []string{"x.up"}}); got.Failed {
-		t.Fatalf("%+v", got)
+		t.Fatalf("r.call = %+v", got)
 	}
 	if got := r.git(t, "cat-file", "-p", "HEAD:x.up"); got != "TEXT\n" {
-		t.Errorf("%q", got)
+		t.Errorf("r.git = %q", got)
 	}
 }
 
@@ -490,7 +490,7 @@ func TestEnvironment(t *testing.T) {
 
 	tools, err := git.Tools(r.dir, git.Options{})
 	if err != nil || len(tools) == 0 {
-		t.Fatal(tools, err)
+		t.Fatalf("tools = %v, %v", tools, err)
 	}
 	if _, err := tools[0].Call(t.Context(), tool.Call{}); err != nil {
 		t.Fatal(err)
@@ -503,6 +503,6 @@ func TestEnvironment(t *testing.T) {
 	env := strings.Split(string(b), "\n")
 	if strings.Contains(string(b), "planted") || strings.Contains(string(b), "evil") ||
 		!slices.Contains(env, fmt.Sprintf("GIT_DIR=%s", filepath.Join(r.dir, ".git"))) {
-		t.Errorf("%s", b)
+		t.Errorf("os.ReadFile(dump) = %s", b)
 	}
 }

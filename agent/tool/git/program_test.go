@@ -42,7 +42,7 @@ func TestNothingGoesOn(t *testing.T) {
 	time.Sleep(5 * time.Second)
 	b, err := os.ReadFile(pid)
 	if err != nil || !strings.Contains(string(b), "started") || strings.Contains(string(b), "went on") {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("os.ReadFile(pid) = %q, %v", b, err)
 	}
 }
 
@@ -74,10 +74,10 @@ func TestOutputStaysOpen(t *testing.T) {
 	commit, _ := set.Get("git.commit")
 	call := tool.Call{ID: "call-1", Arguments: json.RawMessage(`{"message": "More", "files": ["a.txt"]}`)}
 	if result, err := tool.Do(t.Context(), commit, tool.Policy{Writes: true}, call, 0); !errors.Is(err, tool.ErrUnknown) {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("tool.Do = %+v, %v", result, err)
 	}
 	if result, done, err := tool.Verify(t.Context(), commit, tool.Policy{}, call); err != nil || !done {
-		t.Errorf("%+v, %v, %v", result, done, err)
+		t.Errorf("tool.Verify = %+v, %v, %v", result, done, err)
 	}
 }
 

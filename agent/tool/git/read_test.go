@@ -83,7 +83,7 @@ func TestShow(t *testing.T) {
 		t.Errorf("%d bytes", len(got.Text))
 	}
 	if got := r.call(t, "git.show", args{"path": "bin"}); !got.Failed || !strings.Contains(got.Text, "not a text") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestShowHasNoSecrets(t *testing.T) {
 	got := r.call(t, "git.show", args{})
 	if got.Failed || strings.Contains(got.Text, "hunter") || !strings.Contains(got.Text, "+plain") ||
 		!strings.Contains(got.Text, ".env differs, and is not shown") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	for name, in := range map[string]args{
@@ -116,17 +116,17 @@ func TestBlame(t *testing.T) {
 	r.write(t, "a.txt", "not committed\n")
 	got := r.call(t, "git.blame", args{"path": "a.txt"})
 	if want := " Test: First\n     1  one\n"; got.Failed || !strings.Contains(got.Text, want) {
-		t.Errorf("%q, want %q", got.Text, want)
+		t.Errorf("got.Text = %q, want %q", got.Text, want)
 	}
 	if want := " T: On main\n     2  TWO\n     3  three\n"; !strings.Contains(got.Text, want) || len(got.Sources) != 2 {
-		t.Errorf("%q, want %q", got.Text, want)
+		t.Errorf("got.Text = %q, want %q", got.Text, want)
 	}
 
 	if got := r.call(t, "git.blame",
 		args{
 			"path": "a.txt", "line_start": 2, "line_end": 2, "revision": "v1",
 		}); !strings.HasSuffix(got.Text, "Test: First\n     2  two\n") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	for _, tt := range []struct {
@@ -148,7 +148,7 @@ func TestBlame(t *testing.T) {
 	r.commit(t, "Long")
 	if got := r.call(t, "git.blame", args{"path": "long.txt", "line_end": 900}); got.Failed ||
 		!strings.HasSuffix(got.Text, "continue with line_start 501)\n") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestBranches(t *testing.T) {
 	got := r.call(t, "git.branches", args{})
 	if got.Failed || strings.Count(got.Text, "\n") != 2 || !strings.Contains(got.Text, "* main ") ||
 		!strings.Contains(got.Text, "  feature ") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	var all []struct {
@@ -202,10 +202,10 @@ func TestBranches(t *testing.T) {
 		Current       bool
 	}
 	if err := json.Unmarshal(got.Data, &all); err != nil || len(all) != 2 {
-		t.Errorf("%s, %v", got.Data, err)
+		t.Errorf("got.Data = %s, %v", got.Data, err)
 	}
 
 	if got := r.call(t, "git.stashes", args{}); got.Text != "Nothing is stashed." {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 }

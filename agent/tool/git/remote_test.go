@@ -75,10 +75,10 @@ func TestPushAndPull(t *testing.T) {
 	spoil(t, r)
 
 	if _, err := r.ask(t, "git.push", args{}); err == nil || !strings.Contains(err.Error(), "there is nothing to push") {
-		t.Errorf("%v", err)
+		t.Errorf("r.ask = %v", err)
 	}
 	if _, err := r.ask(t, "git.pull", args{}); err == nil || !strings.Contains(err.Error(), "there is nothing to pull") {
-		t.Errorf("%v", err)
+		t.Errorf("r.ask = %v", err)
 	}
 
 	r.write(t, "a.txt", "pushed\n")
@@ -97,7 +97,7 @@ func TestPushAndPull(t *testing.T) {
 		t.Error("it is said to be pushed")
 	}
 	if got := push.approve(t); got.Failed || there.head(t, "main") != commit {
-		t.Fatalf("%+v", got)
+		t.Fatalf("push.approve() = %+v", got)
 	}
 
 	if _, done := push.verify(t); !done {
@@ -105,7 +105,7 @@ func TestPushAndPull(t *testing.T) {
 	}
 	if got := r.call(t, "git.status", args{}); !strings.Contains(got.Text, "Upstream") &&
 		r.head(t, "refs/remotes/origin/main") != commit {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	// Somebody else pushes.
@@ -129,7 +129,7 @@ func TestPushAndPull(t *testing.T) {
 	feature := r.head(t, "feature")
 	if got := pull.approve(t); got.Failed || r.head(t, "main") != theirs || r.head(t, "feature") != feature ||
 		r.git(t, "status", "--porcelain") != "" {
-		t.Fatalf("%+v", got)
+		t.Fatalf("pull.approve() = %+v", got)
 	}
 	if _, done := pull.verify(t); !done {
 		t.Error("the pull is not found")
@@ -146,10 +146,10 @@ func TestPushAndPull(t *testing.T) {
 	topic := r.asked(t, "git.push", args{"branch": "topic"})
 	if !strings.Contains(topic.preview.Text, "which is new there") || !strings.Contains(topic.preview.Text, "+new") ||
 		strings.Contains(topic.preview.Text, "+pushed") {
-		t.Errorf("%s", topic.preview.Text)
+		t.Errorf("topic.preview.Text = %s", topic.preview.Text)
 	}
 	if got := topic.approve(t); got.Failed || there.head(t, "topic") != r.head(t, "topic") {
-		t.Errorf("%+v", got)
+		t.Errorf("topic.approve() = %+v", got)
 	}
 }
 
@@ -172,16 +172,16 @@ func TestRemoteMovesOn(t *testing.T) {
 	second := theirs("second")
 	before := r.head(t, "main")
 	if got := pull.approve(t); !got.Failed || got.Text != tool.ErrChanged.Error() || r.head(t, "main") != before {
-		t.Errorf("%+v", got)
+		t.Errorf("pull.approve() = %+v", got)
 	}
 
 	r.write(t, "a.txt", "mine\n")
 	mine := r.commit(t, "Mine")
 	if _, err := r.ask(t, "git.push", args{}); err == nil || !strings.Contains(err.Error(), "pull first") {
-		t.Errorf("%v", err)
+		t.Errorf("r.ask = %v", err)
 	}
 	if _, err := r.ask(t, "git.pull", args{}); err == nil || !strings.Contains(err.Error(), "went apart") {
-		t.Errorf("%v", err)
+		t.Errorf("r.ask = %v", err)
 	}
 	for _, name := range []string{"git.push", "git.pull"} {
 		if got := r.call(t, name, args{}); !got.Failed || there.head(t, "main") != second || r.head(t, "main") != mine {
@@ -191,7 +191,7 @@ func TestRemoteMovesOn(t *testing.T) {
 
 	r.git(t, "reset", "--quiet", "--hard", before)
 	if got := r.call(t, "git.pull", args{}); got.Failed {
-		t.Fatalf("%+v", got)
+		t.Fatalf("r.call = %+v", got)
 	}
 
 	r.write(t, "c.txt", "mine\n")
@@ -199,7 +199,7 @@ func TestRemoteMovesOn(t *testing.T) {
 	push := r.asked(t, "git.push", args{})
 	third := theirs("third")
 	if got := push.approve(t); !got.Failed || there.head(t, "main") != third {
-		t.Errorf("%+v", got)
+		t.Errorf("push.approve() = %+v", got)
 	}
 
 	for _, tt := range []struct {
@@ -233,7 +233,7 @@ func TestServersFilesAndRemotes(t *testing.T) {
 	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + there.dir}},
 		filepath.Join(r.dir, "actlog.yaml"))
 	if got := r.call(t, "git.pull", args{}); !got.Failed || !strings.Contains(got.Text, "the server's own") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	r.git(t, "switch", "--quiet", "-c", "topic")
@@ -242,7 +242,7 @@ func TestServersFilesAndRemotes(t *testing.T) {
 	r.git(t, "rm", "--quiet", "actlog.yaml")
 	r.commit(t, "Without the key")
 	if got := r.call(t, "git.push", args{}); !got.Failed || !strings.Contains(got.Text, "in a commit that would be sent") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 }
 
@@ -408,7 +408,7 @@ func TestTokenIsNowhereElse(t *testing.T) {
 	got = pull.approve(t)
 	fmt.Fprintf(&said, "%+v", got)
 	if got.Failed || r.head(t, "main") != theirs {
-		t.Errorf("%+v", got)
+		t.Errorf("pull.approve() = %+v", got)
 	}
 
 	for _, remote := range []string{"echo", "header"} {
@@ -423,7 +423,7 @@ func TestTokenIsNowhereElse(t *testing.T) {
 
 	arguments, err := os.ReadFile(log)
 	if err != nil || !strings.Contains(string(arguments), "push --quiet --no-verify") {
-		t.Fatalf("%s, %v", arguments, err)
+		t.Fatalf("arguments = %s, %v", arguments, err)
 	}
 
 	var stored strings.Builder

@@ -84,7 +84,7 @@ func TestCommitOfSomeFiles(t *testing.T) {
 		"message": "Some", "files": []string{"file", "folder", "mode.sh", "gone", "new-name"},
 	})
 	if got.Failed {
-		t.Fatalf("%+v", got)
+		t.Fatalf("r.call = %+v", got)
 	}
 
 	want := "D\tfile\nA\tfile/x\nA\tfolder\nD\tfolder/x\nD\tgone\nM\tmode.sh\nA\tnew-name\n"
@@ -114,12 +114,12 @@ func TestCommitInAMerge(t *testing.T) {
 	r.write(t, "b.txt", "b\n")
 	if got := r.call(t, "git.commit", args{"message": "Part", "files": []string{"b.txt"}}); !got.Failed ||
 		!strings.Contains(got.Text, "merge") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 	r.git(t, "add", "b.txt")
 	if got := r.call(t, "git.commit", args{"message": "Merge"}); got.Failed ||
 		strings.Count(r.git(t, "log", "-1", "--format=%P"), " ") != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	r.git(t, "reset", "--quiet", "--hard", "HEAD~1")
@@ -147,7 +147,7 @@ func TestHardLinksInTheWorkingTree(t *testing.T) {
 
 	if got := r.call(t, "git.diff", args{}); got.Failed || strings.Contains(got.Text, "Confidential") ||
 		!strings.Contains(got.Text, "a.txt differs, and is not shown") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 	for _, files := range [][]string{{"a.txt"}, {"new"}, {"."}} {
 		if got := r.call(t, "git.commit", args{"message": "m", "files": files}); !got.Failed ||
@@ -193,10 +193,10 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 	if got := r.call(t, "git.diff", args{}); !strings.Contains(got.Text, "+changed") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 	if got := r.call(t, "git.diff", args{"staged": true}); !strings.Contains(got.Text, "+TOKEN=") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 
 	made, err := git.Tools(r.dir, git.Options{Allow: []string{".env", "deploy/"}})
@@ -208,7 +208,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := (repository{r.dir, set}).call(t, "git.diff", args{}); strings.Count(got.Text, "+hunter2") != 2 {
-		t.Errorf("%+v", got)
+		t.Errorf("call = %+v", got)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestHarmlessSettings(t *testing.T) {
 
 	r.write(t, "a.txt", "one\r\nthree\r\n")
 	if got := r.call(t, "git.commit", args{"message": "Lines", "files": []string{"a.txt"}}); got.Failed {
-		t.Fatalf("%+v", got)
+		t.Fatalf("r.call = %+v", got)
 	}
 
 	if got := r.git(t, "log", "-1", "--format=%an|%ae"); got != "Own \"name\" \\ # x|own@example.org\n" {
@@ -243,6 +243,6 @@ func TestHarmlessSettings(t *testing.T) {
 	}
 	want := "Branch: main\nUpstream: origin/main (1 ahead, 0 behind)\nNothing changed.\n"
 	if got := r.call(t, "git.status", args{}); !cmp.Equal(got.Text, want) {
-		t.Errorf("%q, want %q", got.Text, want)
+		t.Errorf("got.Text = %q, want %q", got.Text, want)
 	}
 }

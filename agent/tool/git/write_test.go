@@ -252,7 +252,7 @@ func TestWhatChangedMeanwhileIsNotDone(t *testing.T) {
 			before := state(t, r.dir)
 
 			if got := a.approve(t); !got.Failed || got.Text != tool.ErrChanged.Error() {
-				t.Errorf("%+v", got)
+				t.Errorf("a.approve() = %+v", got)
 			}
 			if after := state(t, r.dir); after != before {
 				t.Errorf("something changed:\n%s\nwas\n%s", after, before)
@@ -334,7 +334,7 @@ func TestCheckoutKeepsChanges(t *testing.T) {
 
 			got := r.call(t, "git.checkout", args{"branch": "feature"})
 			if !got.Failed || !strings.Contains(got.Text, "overwritten by checkout") && !strings.Contains(got.Text, "lose") {
-				t.Errorf("%+v", got)
+				t.Errorf("r.call = %+v", got)
 			}
 
 			for _, file := range []string{"a.txt", "feature.txt"} {
@@ -394,7 +394,7 @@ func TestServersFilesStay(t *testing.T) {
 	}
 	if got := r.call(t, "git.stash", args{"action": "push"}); !got.Failed ||
 		!strings.Contains(got.Text, "the server's own") {
-		t.Errorf("%+v", got)
+		t.Errorf("r.call = %+v", got)
 	}
 }
 
@@ -407,12 +407,12 @@ func TestPreviewHasNoSecrets(t *testing.T) {
 	one := r.asked(t, "git.commit", args{"message": "m", "files": []string{"."}})
 	if text := one.preview.Text; strings.Contains(text, "hunter") || !strings.Contains(text, "A .env\n") ||
 		!strings.Contains(text, ".env differs, and is not shown") || !strings.Contains(text, "+plain") {
-		t.Errorf("%s", text)
+		t.Errorf("one.preview.Text = %s", text)
 	}
 
 	r.write(t, ".env", "hunter2\n") // what is not shown is approved as well
 	if got := one.approve(t); !got.Failed || got.Text != tool.ErrChanged.Error() {
-		t.Errorf("%+v", got)
+		t.Errorf("one.approve() = %+v", got)
 	}
 }
 
@@ -432,7 +432,7 @@ func TestLongPreview(t *testing.T) {
 
 	r.write(t, "long.txt", long+"and a last line\n")
 	if got := a.approve(t); !got.Failed || got.Text != tool.ErrChanged.Error() {
-		t.Errorf("%+v", got)
+		t.Errorf("a.approve() = %+v", got)
 	}
 }
 
@@ -444,7 +444,7 @@ func TestPreviewOfAFileOfTheSameSize(t *testing.T) {
 		r.write(t, "a.txt", "one\nTWO\n")
 		a := r.asked(t, "git.commit", args{"message": "m", "files": []string{"a.txt"}})
 		if got := a.approve(t); got.Failed {
-			t.Fatalf("%+v", got)
+			t.Fatalf("a.approve() = %+v", got)
 		}
 	}
 }
@@ -460,10 +460,10 @@ func TestTrailer(t *testing.T) {
 	} {
 		r.write(t, "a.txt", message)
 		if got := r.call(t, "git.commit", args{"message": message, "files": []string{"a.txt"}}); got.Failed {
-			t.Errorf("%+v", got)
+			t.Errorf("r.call = %+v", got)
 		}
 		if got := r.git(t, "log", "-1", "--format=%B"); !strings.HasPrefix(got, want) {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("r.git = %q, want %q", got, want)
 		}
 	}
 
@@ -474,10 +474,10 @@ func TestTrailer(t *testing.T) {
 		b, _ := json.Marshal(args{"message": "Plain", "files": []string{"a.txt"}})
 		if got, err := tool.Do(context.Background(), commit, tool.Policy{}, tool.Call{ID: id, Arguments: b},
 			0); err != nil || got.Failed {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("tool.Do = %+v, %v", got, err)
 		}
 		if got := r.git(t, "log", "-1", "--format=%B"); got != "Plain\n\n" {
-			t.Errorf("%q", got)
+			t.Errorf("r.git = %q", got)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func TestRequest(t *testing.T) {
 	result, err := w.call("http.request",
 		object{"url": "https://API.example.com/a?b=c#d", "headers": object{"x-mine": "1"}})
 	if err != nil || result.Failed {
-		t.Fatal(result, err)
+		t.Fatalf("w.call = %v, %v", result, err)
 	}
 
 	want := "200 OK\nContent-Length: 32\nContent-Type: application/json\n\n{\"you\": \"[secret]\"}"
@@ -127,7 +127,7 @@ func TestRequest(t *testing.T) {
 	}
 	if got, want := w.seen(),
 		[]string{`GET api.example.com /a?b=c auth="Bearer hunter2hunter2" x="1" key="" body=""`}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("w.seen() = %q", got)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestRedirects(t *testing.T) {
 	before := len(w.seen())
 	for _, url := range []string{"https://api.example.com/other", "https://example.com/back"} {
 		if result, err := w.call("http.request", object{"url": url, "headers": mine}); err != nil || result.Failed {
-			t.Error(result, err)
+			t.Errorf("w.call = %v, %v", result, err)
 		}
 	}
 	want := []string{
@@ -234,7 +234,7 @@ func TestSend(t *testing.T) {
 	send, _ := w.tools.Get("http.send")
 	policy := send.Spec().Policy
 	if !policy.Approval || !policy.Writes {
-		t.Errorf("%+v", policy)
+		t.Errorf("policy = %+v", policy)
 	}
 
 	body := `{"url": "https://api.example.com/items", "method": "post", "headers": {"content-type": "text/plain"}, "body": "hello\nyou"}`
@@ -243,18 +243,18 @@ func TestSend(t *testing.T) {
 	want := "POST https://api.example.com/items\nContent-Type: text/plain\nAuthorization: [secret]\n" +
 		"Idempotency-Key: call-7\n\nhello\nyou"
 	if err != nil || p.Kind != tool.PreviewRequest || p.Text != want {
-		t.Errorf("%q, %v", p.Text, err)
+		t.Errorf("p.Text = %q, %v", p.Text, err)
 	}
 
 	call.Approved = p.Digest
 	other := call
 	other.Arguments = json.RawMessage(strings.Replace(body, "you", "all", 1))
 	if result, err := tool.Do(t.Context(), send, policy, other, 0); err != nil || result.Text != tool.ErrChanged.Error() {
-		t.Errorf("%q %v", result.Text, err)
+		t.Errorf("result.Text = %q %v", result.Text, err)
 	}
 	if result, err := tool.Do(t.Context(), send, policy, call, 0); err != nil || result.Failed ||
 		!strings.HasPrefix(result.Text, "201 Created") {
-		t.Errorf("%q %v", result.Text, err)
+		t.Errorf("result.Text = %q %v", result.Text, err)
 	}
 
 	w.failure("http.send", object{"url": "https://api.example.com/moved", "method": "DELETE"}, "307 Temporary Redirect")
@@ -263,7 +263,7 @@ func TestSend(t *testing.T) {
 		`DELETE api.example.com /moved auth="Bearer hunter2hunter2" x="" key="call-1" body=""`,
 	}
 	if got := w.seen(); !slices.Equal(got, wantSent) {
-		t.Errorf("%q", got)
+		t.Errorf("w.seen() = %q", got)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestBrokenConnections(t *testing.T) {
 	w := serve(t, all, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	if _, err := w.call("http.send", object{"url": "https://api.example.com/", "method": "PUT"}); !errors.Is(err,
 		tool.ErrUnknown) {
-		t.Errorf("%v", err)
+		t.Errorf("w.call = %v", err)
 	}
 	w.failure("http.request", object{"url": "https://api.example.com/"}, "the connection broke before the answer")
 	if got := w.seen(); len(got) != 2 {
@@ -374,14 +374,14 @@ func TestAnswers(t *testing.T) {
 	}
 	if got := get("/missing"); !got.Failed || !strings.Contains(got.Text, "404 Not Found") ||
 		!strings.Contains(got.Text, "no such thing") {
-		t.Errorf("%q", got.Text)
+		t.Errorf("got.Text = %q", got.Text)
 	}
 
 	o.Timeout = 300 * time.Millisecond
 	w = serve(t, o, handle)
 	begun := time.Now()
 	if got := get("/slow"); time.Since(begun) > 10*time.Second || !got.TimedOut && !strings.Contains(got.Text, "broke") {
-		t.Errorf("%v after %s", got, time.Since(begun))
+		t.Errorf("get = %v after %s", got, time.Since(begun))
 	}
 }
 
@@ -435,7 +435,7 @@ func TestNoProxy(t *testing.T) {
 
 	w := serve(t, all, func(http.ResponseWriter, *http.Request) {})
 	if result, err := w.call("http.request", object{"url": "https://example.com/"}); err != nil || result.Failed {
-		t.Error(result, err)
+		t.Errorf("w.call = %v, %v", result, err)
 	}
 }
 
@@ -459,14 +459,14 @@ func TestOptions(t *testing.T) {
 		`maxBytes: want 1 to 61440`: {Hosts: []string{"a.com"}, MaxBytes: 1 << 20},
 	} {
 		if err := o.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("o.Check() = %v, want %s", err, want)
 		}
 	}
 
 	o := tools.Options{Hosts: []string{"*.example.org", "http://plain.test:8080"}}
 	some, err := tools.Tools(o)
 	if err != nil || len(some) != 1 || some[0].Spec().Policy.Approval {
-		t.Fatal(some, err)
+		t.Fatalf("some = %v, %v", some, err)
 	}
 
 	w := &world{t: t}

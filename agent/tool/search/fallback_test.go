@@ -148,7 +148,7 @@ func TestEmbedderFailsInTheMiddle(t *testing.T) {
 	result := call(t, set, "search.search_code", object{"query": "token"})
 	byWordsOnly(t, "cut", result, "embedder: cut")
 	if result.Embedding == nil || result.Embedding.Texts != 64 {
-		t.Errorf("%+v", result.Embedding)
+		t.Errorf("result.Embedding = %+v", result.Embedding)
 	}
 
 	result = call(t, set, "search.search_code", object{"query": "token"})
@@ -199,7 +199,7 @@ func TestEmbedderIsSlow(t *testing.T) {
 	set = openWith(t, dir, search.Options{Vectors: search.NewVectors(e)})
 	if result := call(t, set, "search.search_code", object{"query": "token"}); !strings.HasSuffix(result.Summary,
 		"by words and embeddings of fake") {
-		t.Errorf("%+v", result)
+		t.Errorf("call = %+v", result)
 	}
 }
 

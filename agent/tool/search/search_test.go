@@ -108,7 +108,7 @@ func call(t *testing.T, set *tool.Set, name string, arguments object) tool.Resul
 
 	called, ok := set.Get(name)
 	if !ok {
-		t.Fatal(name)
+		t.Fatalf("name = %v", name)
 	}
 	result, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{Arguments: b}, 0)
 	if err != nil {
@@ -244,12 +244,12 @@ func TestUnchangedIsKept(t *testing.T) {
 		before := embedded(t, server)
 		result := call(t, set, step.tool, object{"query": "which package"})
 		if result.Failed {
-			t.Fatalf("%+v", result)
+			t.Fatalf("call = %+v", result)
 		}
 
 		if e := result.Embedding; e.Model != "words-1" || e.Texts != step.want-before || e.Hits != len(result.Sources) ||
 			(e.InputTokens != nil) != (e.Texts > 0) {
-			t.Errorf("%+v", e)
+			t.Errorf("result.Embedding = %+v", e)
 		}
 		if got := embedded(t, server); got != step.want {
 			t.Errorf("%d texts, want %d", got, step.want)
@@ -274,7 +274,7 @@ func TestAtOnce(t *testing.T) {
 			if result, err := called.Call(t.Context(),
 				tool.Call{Arguments: json.RawMessage(`{"query":"package p7"}`)}); err != nil || result.Failed ||
 				result.Sources[0].URI != "f7.go" {
-				t.Errorf("%+v %v", result, err)
+				t.Errorf("called.Call = %+v %v", result, err)
 			}
 		})
 	}
@@ -321,7 +321,7 @@ func TestHostile(t *testing.T) {
 			}
 			for _, s := range result.Sources {
 				if utf8.RuneCountInString(s.Snippet) > 500 || s.LineStart < 1 || s.LineEnd < s.LineStart || s.URI == "passwd.go" {
-					t.Errorf("%+v", s)
+					t.Errorf("s = %+v", s)
 				}
 			}
 		}
@@ -343,7 +343,7 @@ func TestLines(t *testing.T) {
 	for i := range 40 {
 		result := call(t, set, "search.search_code", object{"query": fmt.Sprintf("call%d", i), "max_results": 1})
 		if len(result.Sources) != 1 {
-			t.Fatalf("%+v", result)
+			t.Fatalf("call = %+v", result)
 		}
 
 		s := result.Sources[0]

@@ -43,6 +43,6 @@ func TestClosedFiles(t *testing.T) {
 	}
 
 	if got := call(t, set, "search.search_code", object{"query": "hunter"}); len(got.Sources) < 2 {
-		t.Errorf("%+v", got)
+		t.Errorf("call = %+v", got)
 	}
 }

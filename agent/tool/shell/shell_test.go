@@ -66,12 +66,12 @@ func TestRun(t *testing.T) {
 
 	if spec := one.Spec(); spec.Name != "shell.show" || !spec.Policy.Approval || !spec.Policy.Writes ||
 		!spec.Policy.Exclusive {
-		t.Errorf("%+v", spec)
+		t.Errorf("spec = %+v", spec)
 	}
 
 	result, err := do(t, one, `{"arguments": ["$(id); 'x' *", "y"]}`)
 	if err != nil || !result.Failed {
-		t.Fatal(result, err)
+		t.Fatalf("do = %v, %v", result, err)
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -80,10 +80,10 @@ func TestRun(t *testing.T) {
 
 	want := "show ended with exit code 3.\n<a b><$(id); 'x' *><y>\nmine p c\n" + real + "\noh\n"
 	if result.Text != want {
-		t.Errorf("got %q, want %q", result.Text, want)
+		t.Errorf("result.Text = %q, want %q", result.Text, want)
 	}
 	if !strings.HasPrefix(string(result.Data), `{"command":["./show","a b","$(id); 'x' *","y"],"exitCode":3`) {
-		t.Errorf("%s", result.Data)
+		t.Errorf("result.Data = %s", result.Data)
 	}
 }
 
@@ -95,13 +95,13 @@ func TestPreview(t *testing.T) {
 	call := tool.Call{Arguments: json.RawMessage(`{"arguments": ["a b", "c", "\u202eevil", "x;y"]}`)}
 	p, _, err := tool.PreviewOf(t.Context(), one, one.Spec().Policy, call)
 	if want := `make -s "a b" c "\u202eevil" "x;y"`; err != nil || p.Text != want || p.Kind != tool.PreviewCommand {
-		t.Errorf("%q, %v", p.Text, err)
+		t.Errorf("p.Text = %q, %v", p.Text, err)
 	}
 
 	call.Approved, call.Arguments = p.Digest, json.RawMessage(`{"arguments": ["a", "b", "c"]}`)
 	if result, err := tool.Do(t.Context(), one, one.Spec().Policy, call, 0); err != nil ||
 		result.Text != tool.ErrChanged.Error() {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestArguments(t *testing.T) {
 
 	c.Allow = ""
 	if result, err := do(t, only(t, c), `{"arguments": ["a"]}`); err != nil || !result.Failed {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
 		t.Error("it ran")
@@ -134,7 +134,7 @@ func TestArguments(t *testing.T) {
 
 	c.Allow, c.AllowOptions = "-[a-z]+", true
 	if result, err := do(t, only(t, c), `{"arguments": ["-rf"]}`); err != nil || result.Failed {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestTimeout(t *testing.T) {
 	_, err := do(t, only(t,
 		shell.Command{Name: "slow", Dir: dir, Arguments: []string{"./slow"}, Timeout: 500 * time.Millisecond}), `{}`)
 	if !errors.Is(err, tool.ErrUnknown) || time.Since(begun) > 30*time.Second {
-		t.Errorf("%v after %s", err, time.Since(begun))
+		t.Errorf("do = %v after %s", err, time.Since(begun))
 	}
 
 	time.Sleep(4*time.Second - min(time.Since(begun), 4*time.Second))
@@ -188,7 +188,7 @@ func TestSecrets(t *testing.T) {
 	}
 
 	if result, err := do(t, only(t, c), `{}`); err != nil || strings.Contains(result.Text, "hunter2") {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 }
 
@@ -212,13 +212,13 @@ func TestCommands(t *testing.T) {
 		"a: sandbox: ": {Name: "a", Arguments: []string{"ls"}, Sandbox: sandbox.Sandbox{Mode: "none"}},
 	} {
 		if _, err := shell.Tools(c); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("shell.Tools(c) = %v, want %s", err, want)
 		}
 	}
 
 	missing := only(t, shell.Command{Name: "a", Dir: t.TempDir(), Arguments: []string{"./missing"}})
 	if result, err := do(t, missing, "{}"); err != nil || !result.Failed ||
 		!strings.HasPrefix(result.Text, "the command cannot be run") {
-		t.Errorf("%q, %v", result.Text, err)
+		t.Errorf("result.Text = %q, %v", result.Text, err)
 	}
 }

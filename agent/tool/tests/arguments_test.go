@@ -112,7 +112,7 @@ func TestInjection(t *testing.T) {
 	pytest, _ := echoes(t, "pytest")
 	if r := ask(t, pytest, `{"path":"tests/test_a.py::"}`); !r.Failed ||
 		!strings.Contains(r.Text, "does not name a test") {
-		t.Errorf("%+v", r)
+		t.Errorf("ask = %+v", r)
 	}
 
 	for _, arguments := range []string{`{"path":"$(touch x)"}`, `{"path":"a; ls"}`, "{\"path\":\"`ls`\"}",
@@ -150,7 +150,7 @@ func TestFormats(t *testing.T) {
 
 	npm, _ := echoes(t, "npm", "test")
 	if r := ask(t, npm, `{}`); !strings.HasSuffix(strings.TrimSpace(r.Text), "\ntest") {
-		t.Errorf("%+v", r)
+		t.Errorf("ask = %+v", r)
 	}
 
 	dir := t.TempDir()
@@ -159,6 +159,6 @@ func TestFormats(t *testing.T) {
 		`{"select":"adds"}`)
 	if !strings.Contains(r.Text, "test\n--\n--testLocationInResults\n--json\n") ||
 		!strings.Contains(r.Text, "--testNamePattern=adds") {
-		t.Errorf("%+v", r)
+		t.Errorf("ask = %+v", r)
 	}
 }

@@ -157,7 +157,7 @@ func TestRealPrograms(t *testing.T) {
 
 			r := ask(t, called, `{}`)
 			if diff := cmp.Diff([]failed{row.want}, resultsOf(t, r).FailedTests); diff != "" || r.Summary != row.all {
-				t.Errorf("%q (-want +got):\n%s\n%s", r.Summary, diff, r.Text)
+				t.Errorf("r.Summary = %q (-want +got):\n%s\n%s", r.Summary, diff, r.Text)
 			}
 			if r := ask(t, called, row.some); r.Failed || r.Summary != row.passed {
 				t.Errorf("%q: %s", r.Summary, r.Text)

@@ -40,7 +40,7 @@ type results struct {
 func resultsOf(t *testing.T, r tool.Result) (all results) {
 	t.Helper()
 	if len(r.Artifacts) != 1 || r.Artifacts[0].Name != "test_results" {
-		t.Fatalf("%+v", r)
+		t.Fatalf("r = %+v", r)
 	}
 	if err := json.Unmarshal(r.Artifacts[0].Value, &all); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestReports(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(row.want, got); diff != "" || r.Summary != row.summary || !r.Failed {
-				t.Errorf("%q (-want +got):\n%s", r.Summary, diff)
+				t.Errorf("r.Summary = %q (-want +got):\n%s", r.Summary, diff)
 			}
 			for _, f := range row.want {
 				if !strings.Contains(r.Text, "FAILED "+f.Name) {
@@ -181,13 +181,13 @@ func TestOldReports(t *testing.T) {
 
 	r := ask(t, only(t, tests.Command{Name: "mvn", Dir: dir, Arguments: []string{"./mvn", "test"}}), `{}`)
 	if r.Failed || r.Summary != "1 test passed" {
-		t.Errorf("%+v", r)
+		t.Errorf("ask = %+v", r)
 	}
 
 	write(t, dir, "mvn", "#!/bin/sh\necho 'Tests run: nothing'; exit 1\n")
 	if r := ask(t, only(t, tests.Command{Name: "mvn", Dir: dir, Arguments: []string{"./mvn", "test"}}),
 		`{}`); r.Summary != "Tests failed (exit code 1)" {
-		t.Errorf("%+v", r)
+		t.Errorf("ask = %+v", r)
 	}
 }
 
@@ -293,6 +293,6 @@ func TestCoverage(t *testing.T) {
 
 	if r := ask(t, unit(t, t.TempDir(), "true"), `{"coverage":true}`); !r.Failed ||
 		!strings.HasPrefix(r.Text, "coverage: sh has no known way") {
-		t.Errorf("%+v", r)
+		t.Errorf("ask = %+v", r)
 	}
 }

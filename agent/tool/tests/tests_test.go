@@ -64,7 +64,7 @@ func TestStartedBy(t *testing.T) {
 	} {
 		result, err := tool.Do(ctx, tells, tool.Policy{}, tool.Call{}, 0)
 		if err != nil || !strings.HasSuffix(strings.TrimSpace(result.Text), "\n"+want) {
-			t.Errorf("%q %v, want %q", result.Text, err, want)
+			t.Errorf("result.Text = %q %v, want %q", result.Text, err, want)
 		}
 	}
 }
@@ -117,11 +117,11 @@ func TestResults(t *testing.T) {
 			}
 			if err := json.Unmarshal(result.Data, &report); err != nil || report.Passed != (row.code == 0) ||
 				report.ExitCode != row.code || report.Output != row.output {
-				t.Errorf("%s %v", result.Data, err)
+				t.Errorf("result.Data = %s %v", result.Data, err)
 			}
 
 			if a := result.Artifacts; len(a) != 1 || a[0].Name != "test_results" || string(a[0].Value) != string(result.Data) {
-				t.Errorf("%+v", a)
+				t.Errorf("result.Artifacts = %+v", a)
 			}
 		})
 	}
@@ -168,19 +168,19 @@ func TestEnvironment(t *testing.T) {
 	result := call(t, unit(t, dir, "env; pwd"), "")
 	if strings.Contains(result.Text, "planted") || !strings.Contains(result.Text, "OWN=mine\n") ||
 		!strings.Contains(result.Text, "PATH=") || !strings.Contains(result.Text, dir+"\n") {
-		t.Error(result.Text)
+		t.Errorf("result.Text = %v", result.Text)
 	}
 
 	write(t, dir, "run", "#!/bin/sh\necho here\n")
 	if result := call(t, only(t, tests.Command{Name: "own", Dir: dir, Arguments: []string{"./run"}}),
 		""); result.Failed || !strings.Contains(result.Text, "here") {
-		t.Errorf("%+v", result)
+		t.Errorf("call = %+v", result)
 	}
 
 	for _, program := range []string{"./missing", "no-such-program-at-all"} {
 		if result := call(t, only(t, tests.Command{Name: "own", Dir: dir, Arguments: []string{program}}),
 			""); !result.Failed || !strings.HasPrefix(result.Text, "the tests cannot be started") {
-			t.Errorf("%+v", result)
+			t.Errorf("call = %+v", result)
 		}
 	}
 	if _, err := tests.Tools(tests.Command{Name: "a"}, tests.Command{Name: "b", Arguments: []string{""}}); err == nil ||
@@ -262,7 +262,7 @@ func TestAtOnce(t *testing.T) {
 		group.Go(func() {
 			result, err := called.Call(t.Context(), tool.Call{Arguments: json.RawMessage(fmt.Sprintf(`{"path":"%d"}`, i))})
 			if err != nil || !strings.HasSuffix(result.Text, fmt.Sprintf("\n%d passed", i)) {
-				t.Errorf("%+v %v", result, err)
+				t.Errorf("called.Call = %+v %v", result, err)
 			}
 		})
 	}
@@ -292,7 +292,7 @@ func TestNodeInASandbox(t *testing.T) {
 				Env: map[string]string{"NODE_OPTIONS": own},
 			}), `{}`)
 			if r.Failed || !strings.Contains(r.Text, "true true mine") {
-				t.Errorf("%s", r.Text)
+				t.Errorf("r.Text = %s", r.Text)
 			}
 		})
 	}

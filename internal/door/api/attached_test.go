@@ -167,7 +167,7 @@ func TestDelete(t *testing.T) {
 	a := c.Do(http.MethodDelete, "/api/v1/plans/p-sub", nil)
 	wantProblem(t, a, http.StatusBadRequest, "planId")
 	if !strings.Contains(string(a.Body), "sub-plan of p;") {
-		t.Errorf("%s", a.Body)
+		t.Errorf("a.Body = %s", a.Body)
 	}
 	wantProblem(t, c.Do(http.MethodDelete, "/api/v1/plans/nobody", nil), http.StatusNotFound, nil)
 	wantProblem(t, c.Do(http.MethodDelete, "/api/v1/plans/%20", nil), http.StatusBadRequest, "planId")

@@ -39,10 +39,10 @@ func TestStructsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
 
 				got, err := api.EncodeStruct(v.Interface())
 				if (err == nil) != (wantErr == nil) {
-					t.Fatalf("%v, want %v", err, wantErr)
+					t.Fatalf("api.EncodeStruct(v.Interface()) = %v, want %v", err, wantErr)
 				}
 				if wantErr == nil && string(got)+"\n" != want.String() {
-					t.Fatalf("%s\nwant\n%s", got, want.String())
+					t.Fatalf("api.EncodeStruct(v.Interface()):\n%s\nwant\n%s", got, want.String())
 				}
 			})
 		})
@@ -195,7 +195,7 @@ func membersOf(t rapid.TB, at string, raw []byte) map[string]json.RawMessage {
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			t.Fatalf("%s.%v: %v: %.300s", at, name, err, raw)
+			t.Fatalf("at = %s.%v: %v: %.300s", at, name, err, raw)
 		}
 
 		if all[name.(string)] != nil {

@@ -292,7 +292,7 @@ func TestLeanEvents(t *testing.T) {
 	c.Write(plan("p", state("RUNNING")), step("p", "p", "a/b"))
 	cursor, err := c.Server.Hub.Cursor(t.Context())
 	if err != nil || cursor == "" {
-		t.Fatal(cursor, err)
+		t.Fatalf("cursor = %v, %v", cursor, err)
 	}
 
 	whole, rest := c.open(events("p")+"?lean=true"), c.open(events("p")+"?lean=true&after="+cursor)
@@ -447,7 +447,7 @@ func TestEventsOfADeletedPlan(t *testing.T) {
 
 	wantStatus(t, c.Do(http.MethodDelete, "/api/v1/plans/p", nil), http.StatusNoContent)
 	if types := s.ends(); !slices.Equal(types, []string{"deleted"}) {
-		t.Errorf("%q", types)
+		t.Errorf("types = %q", types)
 	}
 	wantStatus(t, c.Get(events("p"), "Last-Event-ID", cursor), http.StatusNotFound)
 
@@ -455,7 +455,7 @@ func TestEventsOfADeletedPlan(t *testing.T) {
 	c.Write(plan("p", state("COMPLETED")))
 	again := c.open(events("p"), "Last-Event-ID", cursor)
 	if types := again.ends(); !slices.Equal(types, []string{"reset", "rows", "done"}) || len(again.rows) != 1 {
-		t.Errorf("%q %v", types, again.rows)
+		t.Errorf("types = %q %v", types, again.rows)
 	}
 }
 
@@ -624,7 +624,7 @@ func TestEventsAreBounded(t *testing.T) {
 
 	c.Server.Hub.Close()
 	if types := s.ends(); len(types) > 0 {
-		t.Errorf("%q", types)
+		t.Errorf("types = %q", types)
 	}
 	wantStatus(t, c.Get(events("p")), http.StatusServiceUnavailable)
 	c.Read("/api/v1/plans/p")
@@ -642,7 +642,7 @@ func TestEventsNeedAKey(t *testing.T) {
 	c.Server.HTTP.SetKeys(keys)
 	c.Server.Hub.End()                     // as the command does
 	if types := s.ends(); len(types) > 0 { // it may not outlive its key
-		t.Errorf("%q", types)
+		t.Errorf("types = %q", types)
 	}
 }
 

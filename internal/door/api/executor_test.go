@@ -63,7 +63,7 @@ func TestExecutorDeleteDeletesNothing(t *testing.T) {
 	a := wantStatus(t, c.Do(http.MethodDelete, details+"p", nil), http.StatusOK)
 	if diff := cmp.Diff(obj{"message": "Execution record found (no deletion needed)", "planId": "p"},
 		a.JSON(t)); diff != "" {
-		t.Error(diff)
+		t.Errorf("a.JSON() (-want +got):\n%s", diff)
 	}
 
 	if a := wantStatus(t, c.Do(http.MethodDelete, details+"nobody", nil), http.StatusNotFound); len(a.Body) > 0 {

@@ -284,6 +284,6 @@ func TestTheExportIsWhatTheRecorderSends(t *testing.T) {
 	want := `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","title":"t"}` + "\n" +
 		`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","rev":3,"state":"RUNNING"}` + "\n"
 	if string(a.Body) != want || a.Header.Get("Content-Type") != wire.TypeNDJSON {
-		t.Errorf("%s %s", a.Header.Get("Content-Type"), a.Body)
+		t.Errorf("a.Header.Get = %s %s", a.Header.Get("Content-Type"), a.Body)
 	}
 }

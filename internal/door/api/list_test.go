@@ -406,7 +406,7 @@ func TestAListThatTakesTooLong(t *testing.T) {
 	a := c.Get("/api/v1/plans?agent=nobody")
 	wantProblem(t, a, http.StatusServiceUnavailable, nil)
 	if !strings.Contains(string(a.Body), "since and until") {
-		t.Errorf("%s", a.Body)
+		t.Errorf("a.Body = %s", a.Body)
 	}
 
 	c.Exec(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part)
@@ -414,6 +414,6 @@ func TestAListThatTakesTooLong(t *testing.T) {
 	a = c.Get("/api/v1/ids?prefix=su") // no root plan begins so
 	wantProblem(t, a, http.StatusServiceUnavailable, nil)
 	if !strings.Contains(string(a.Body), "give more of one") {
-		t.Errorf("%s", a.Body)
+		t.Errorf("a.Body = %s", a.Body)
 	}
 }

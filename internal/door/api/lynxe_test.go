@@ -115,7 +115,7 @@ func sameAsLynxe(t *testing.T, at string, original, ours any, exceptions map[str
 			}
 			if holds, ok := exceptions[name]; ok {
 				if !holds(value) {
-					t.Errorf("%s.%s = %v", at, name, value)
+					t.Errorf("at = %s.%s = %v", at, name, value)
 				}
 				continue
 			}

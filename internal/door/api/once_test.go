@@ -207,7 +207,7 @@ func TestRowsOnceAreEncodedAsTheWhole(t *testing.T) {
 
 	if got, want := api.EncodeStepRows(st, contents),
 		append(api.EncodeStepOnce(st, contents), '\n'); !bytes.Equal(got, want) {
-		t.Errorf("%s\nwant\n%s", got, want)
+		t.Errorf("api.EncodeStepRows(st, contents):\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -272,7 +272,7 @@ func TestExportWithContentsOnce(t *testing.T) {
 		if inParts && !slices.ContainsFunc([]string{"unknown_kind", "unknown_field"}, func(code string) bool {
 			return bytes.Contains(a.Body, []byte(code))
 		}) {
-			t.Errorf("%s", a.Body)
+			t.Errorf("a.Body = %s", a.Body)
 		}
 	}
 }

@@ -138,7 +138,7 @@ func TestAnAnswerThatIsTooLarge(t *testing.T) {
 		a := c.Get(path)
 		wantProblem(t, a, http.StatusRequestEntityTooLarge, nil)
 		if !bytes.Contains(a.Body, []byte("/api/v1/plans/{planId}/records")) {
-			t.Errorf("%s", a.Body)
+			t.Errorf("a.Body = %s", a.Body)
 		}
 	}
 

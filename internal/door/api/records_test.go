@@ -227,7 +227,7 @@ func TestAllBad(t *testing.T) {
 		{Index: 1, Code: "missing_field", Field: "currentPlanId", Message: "currentPlanId is required"},
 	}}
 	if diff := cmp.Diff(want, a); diff != "" || status != http.StatusUnprocessableEntity {
-		t.Errorf("%d (-want +got):\n%s", status, diff)
+		t.Errorf("status = %d (-want +got):\n%s", status, diff)
 	}
 }
 
@@ -459,7 +459,7 @@ func TestLines(t *testing.T) {
 		strings.Repeat("[", 100_000) + "\n" + `{"kind":"plan","rootPlanId":"q","currentPlanId":"q"}` // without an end of line
 	status, a := c.PostBody("application/x-ndjson", []byte(body))
 	if status != http.StatusMultiStatus || a.Accepted != 2 {
-		t.Errorf("%d %+v", status, a)
+		t.Errorf("status = %d %+v", status, a)
 	}
 
 	for i, r := range a.Rejected {
@@ -488,7 +488,7 @@ func TestTextsThatAreTooLong(t *testing.T) {
 	body = append(body, bytes.Repeat([]byte("y"), record.MaxTextBytes)...)
 	body = append(body, `"}}]}`...)
 	if status, a := c.PostBody(wire.TypeJSON, body); status != http.StatusOK {
-		t.Fatalf("%d %+v", status, a)
+		t.Fatalf("status = %d %+v", status, a)
 	}
 
 	got := c.Step("s")
@@ -514,7 +514,7 @@ func TestListsThatAreTooLong(t *testing.T) {
 	body := `{"records":[{"kind":"plan","rootPlanId":"p","currentPlanId":"p","tags":[` +
 		strings.TrimSuffix(strings.Repeat(`"",`, hugeList), ",") + `]}]}`
 	if status, a := c.PostBody(wire.TypeJSON, []byte(body)); status != http.StatusOK {
-		t.Fatalf("%d %+v", status, a)
+		t.Fatalf("status = %d %+v", status, a)
 	}
 	expect(t, c.Details("p"), obj{"tags.#": record.MaxListItems, "truncated": []string{"tags"}})
 }

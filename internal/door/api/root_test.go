@@ -192,7 +192,7 @@ func deep(t *testing.T, c *client, levels int) {
 	}
 	flush := func() {
 		if status, a := c.PostBody(wire.TypeNDJSON, lines.Bytes()); status != http.StatusOK {
-			t.Fatalf("%d %+v", status, a)
+			t.Fatalf("status = %d %+v", status, a)
 		}
 		lines.Reset()
 	}

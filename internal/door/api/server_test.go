@@ -225,7 +225,7 @@ func TestHealthTellsLittle(t *testing.T) {
 	a := wantStatus(t, c.Get("/readyz"), http.StatusServiceUnavailable)
 	for _, told := range []string{"postgres", "127.0.0.1", "timeline", "primary", "dial"} {
 		if strings.Contains(string(a.Body), told) {
-			t.Errorf("%s", a.Body)
+			t.Errorf("a.Body = %s", a.Body)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 					defer resp.Body.Close()
 					if _, err := io.Copy(io.Discard, resp.Body); (err != nil) != (tt.status == 0) || err == nil &&
 						resp.StatusCode != tt.status {
-						t.Errorf("%d, %v, want %d", resp.StatusCode, err, tt.status)
+						t.Errorf("resp.StatusCode = %d, %v, want %d", resp.StatusCode, err, tt.status)
 					}
 				}
 

@@ -29,7 +29,7 @@ func TestSharesOfABudget(t *testing.T) {
 	take := func(l *httpd.Lease, n int64, want error) {
 		t.Helper()
 		if err := l.Take(n); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
+			t.Errorf("l.Take(n) = %v, want %v", err, want)
 		}
 	}
 
@@ -114,7 +114,7 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 				"Content-Encoding", encoding)
 			wantProblem(t, a, want.status, nil)
 			if a.Header.Get("Retry-After") == "" || !strings.Contains(string(a.Body), want.says) {
-				t.Errorf("%v %s", a.Header, a.Body)
+				t.Errorf("a.Header = %v %s", a.Header, a.Body)
 			}
 		}
 		c.As(key).Write(plan("small", obj{"title": strings.Repeat("x", 60_000)}))
@@ -127,11 +127,11 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if resp := ended(c, slow); resp.StatusCode != http.StatusOK {
-		t.Fatal(resp)
+		t.Fatalf("resp = %v", resp)
 	}
 	c.WantMetric("actlog_http_body_bytes", 0)
 	if _, a := c.PostBody(wire.TypeNDJSON, body); a.Accepted != 0 {
-		t.Errorf("%+v", a)
+		t.Errorf("c.PostBody(wire.TypeNDJSON, body) = %+v", a)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestSmallBodiesMayBeSlow(t *testing.T) {
 	}
 
 	if resp := ended(c, conn); resp.StatusCode != http.StatusOK {
-		t.Error(resp.Status)
+		t.Errorf("resp.Status = %v", resp.Status)
 	}
 	c.Details("p")
 }
@@ -191,6 +191,6 @@ func TestALargestRequestFits(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	if _, a := c.PostBody(wire.TypeNDJSON, bytes.Repeat([]byte("\n"), wire.MaxBodyBytes)); len(a.Rejected) > 0 {
-		t.Errorf("%+v", a)
+		t.Errorf("c.PostBody = %+v", a)
 	}
 }

@@ -170,7 +170,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 					flood()
 					for range 3 {
 						if got, err := e.ask(e.client("127.0.0.1", grpc), "/now"); err != nil || got != "200 now" {
-							t.Errorf("%q %v", got, err)
+							t.Errorf("e.ask = %q %v", got, err)
 						}
 					}
 
@@ -195,7 +195,7 @@ func TestRequestsWithoutAKeyMakeRoom(t *testing.T) {
 	}
 
 	if got, err := e.ask(e.client("127.0.0.1", false), "/now"); err != nil || got != "200 now" {
-		t.Errorf("%q %v", got, err)
+		t.Errorf("e.ask = %q %v", got, err)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestShareOfConnections(t *testing.T) {
 		t.Error("one address has more than half of the connections")
 	}
 	if got, err := e.ask(e.client("127.0.0.3", false), "/now"); err != nil || got != "200 now" {
-		t.Errorf("%q %v", got, err)
+		t.Errorf("e.ask = %q %v", got, err)
 	}
 	e.let <- struct{}{}
 	e.let <- struct{}{}
@@ -256,7 +256,7 @@ func TestConnectionsAreCounted(t *testing.T) {
 
 	for range 3 {
 		if got, err := e.ask(e.client("127.0.0.1", false), "/now"); err != nil || got != "200 now" {
-			t.Fatalf("%q %v", got, err)
+			t.Fatalf("e.ask = %q %v", got, err)
 		}
 	}
 	for range 20 {
@@ -267,11 +267,11 @@ func TestConnectionsAreCounted(t *testing.T) {
 		text, `actlog_http_connections_closed_total{were="silent"} 15`,
 	); text = metrics() {
 		if t.Context().Err() != nil {
-			t.Fatal(text)
+			t.Fatalf("metrics() = %v", text)
 		}
 	}
 	if text := metrics(); !strings.Contains(text, "\nactlog_http_connections 8\n") {
-		t.Error(text)
+		t.Errorf("metrics() = %v", text)
 	}
 }
 

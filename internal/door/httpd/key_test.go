@@ -162,7 +162,7 @@ func TestEveryRouteNeedsTheRightKey(t *testing.T) {
 
 			wantProblem(t, a, http.StatusUnauthorized, nil)
 			if a.Header.Get("WWW-Authenticate") == "" || strings.Contains(string(a.Body), "of-") {
-				t.Errorf("%s %s, %s: %v %s", r.method, r.path, name, a.Header, a.Body)
+				t.Errorf("r.method = %s %s, %s: %v %s", r.method, r.path, name, a.Header, a.Body)
 			}
 		}
 
@@ -205,7 +205,7 @@ func TestReadKeys(t *testing.T) {
 		strings.NewReader("\r\n # a comment\n  " + name + " : " + strings.ToUpper(hash) + " : write , read\r\n"),
 	)
 	if err != nil || keys.Len() != 1 {
-		t.Errorf("%v, %v", keys, err)
+		t.Errorf("keys = %v, %v", keys, err)
 	}
 
 	for name, tt := range map[string]struct{ file, says string }{

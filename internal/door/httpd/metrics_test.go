@@ -36,6 +36,6 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if strings.Contains(body, "secret") || t.Failed() {
-		t.Errorf("%s", body)
+		t.Errorf("string = %s", body)
 	}
 }

@@ -48,7 +48,7 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 		} {
 			a := tt.answer
 			if a.Status != tt.want[0] && a.Status != tt.want[len(tt.want)-1] {
-				t.Errorf("%s %s, %s: %d %s", r.method, r.path, name, a.Status, a.Body)
+				t.Errorf("r.method = %s %s, %s: %d %s", r.method, r.path, name, a.Status, a.Body)
 				continue
 			}
 
@@ -60,12 +60,12 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 				}
 			case r.own() && (a.Status == http.StatusBadRequest || a.Status == http.StatusNotFound):
 				if p, _ := a.JSON(t).(obj); p["error"] == nil {
-					t.Errorf("%s %s, %s: %s", r.method, r.path, name, a.Body)
+					t.Errorf("r.method = %s %s, %s: %s", r.method, r.path, name, a.Body)
 				}
 			case isChat(r.route) && a.Status != http.StatusMethodNotAllowed:
 				said, _ := a.JSON(t).(obj)["error"].(obj)
 				if message, _ := said["message"].(string); len(strings.Fields(message)) < 5 || said["type"] == "" {
-					t.Errorf("%s %s, %s: %s", r.method, r.path, name, a.Body)
+					t.Errorf("r.method = %s %s, %s: %s", r.method, r.path, name, a.Body)
 				}
 			case strings.HasPrefix(r.path, "/v1/") && a.Status != http.StatusMethodNotAllowed:
 				wantRefused(t, a, a.Status, "application/json", " ")
@@ -74,7 +74,7 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 				detail, _ := p["detail"].(string)
 				if a.Header.Get("Content-Type") != "application/problem+json" || p["status"] != float64(a.Status) ||
 					len(strings.Fields(detail)) < 5 {
-					t.Errorf("%s %s, %s: %s %s", r.method, r.path, name, a.Header.Get("Content-Type"), a.Body)
+					t.Errorf("r.method = %s %s, %s: %s %s", r.method, r.path, name, a.Header.Get("Content-Type"), a.Body)
 				}
 				if a.Status == http.StatusServiceUnavailable && a.Header.Get("Retry-After") == "" {
 					t.Errorf("%s %s, %s: no Retry-After", r.method, r.path, name)

@@ -38,7 +38,7 @@ func TestAReadThatTakesTooLong(t *testing.T) {
 		a := c.Get(path)
 		wantProblem(t, a, http.StatusServiceUnavailable, nil)
 		if !strings.Contains(string(a.Body), "in time") {
-			t.Errorf("%s", a.Body)
+			t.Errorf("a.Body = %s", a.Body)
 		}
 	}
 
@@ -71,7 +71,7 @@ func TestPagesThatMaySend(t *testing.T) {
 			}
 			if may && (a.Header.Get("Access-Control-Allow-Headers") != "authorization,content-type" ||
 				a.Header.Get("Access-Control-Allow-Methods") != http.MethodPost) {
-				t.Errorf("%v", a.Header)
+				t.Errorf("a.Header = %v", a.Header)
 			}
 
 			for key, status := range map[string]int{secret: http.StatusOK, "": http.StatusUnauthorized} {
@@ -89,7 +89,7 @@ func TestPagesThatMaySend(t *testing.T) {
 	open := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Origins = []string{"*"} }})
 	if a := open.Preflight("/v1/logs", shop); a.Status != http.StatusNoContent ||
 		a.Header.Get("Access-Control-Allow-Origin") != shop {
-		t.Errorf("%d %v", a.Status, a.Header)
+		t.Errorf("a.Status = %d %v", a.Status, a.Header)
 	}
 	if a := c.Preflight("/api/v1/records", shop); a.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Error("pages may write records")
@@ -227,7 +227,7 @@ func TestAPanicCostsOneRequest(t *testing.T) {
 	body, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != http.StatusInternalServerError ||
 		resp.Header.Get("Content-Type") != "application/problem+json" || bytes.Contains(body, []byte("mistake")) {
-		t.Errorf("%d %s", resp.StatusCode, body)
+		t.Errorf("resp.StatusCode = %d %s", resp.StatusCode, body)
 	}
 	if len(log.Lines("a mistake", "id="+resp.Header.Get("X-Request-Id"), "request_test.go")) != 1 {
 		t.Errorf("the log does not say what happened:\n%s", log)

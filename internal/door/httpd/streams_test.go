@@ -106,7 +106,7 @@ func TestStreamsEndWithTheirKeys(t *testing.T) {
 	streams := c.Behind(door)
 	for _, key := range []string{kept, gone, less} {
 		if status, _ := begin(t, streams, "/stream", key); status != "200" {
-			t.Fatal(status)
+			t.Fatalf("status = %v", status)
 		}
 	}
 
@@ -115,7 +115,7 @@ func TestStreamsEndWithTheirKeys(t *testing.T) {
 		t.Errorf("these have ended: %v", got)
 	}
 	if status, _ := begin(t, streams, "/stream", kept); status != "200" {
-		t.Error(status)
+		t.Errorf("status = %v", status)
 	}
 	select {
 	case key := <-ended:

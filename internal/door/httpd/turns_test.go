@@ -30,7 +30,7 @@ func TestTurns(t *testing.T) {
 	refused := func(client httpd.Client, want error) {
 		t.Helper()
 		if _, err := turns.Take(t.Context(), client); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
+			t.Errorf("turns.Take(client) = %v, want %v", err, want)
 		}
 	}
 
@@ -60,13 +60,13 @@ func TestTurns(t *testing.T) {
 
 	leave()
 	if w := <-began; !errors.Is(w.err, context.Canceled) {
-		t.Errorf("%+v", w)
+		t.Errorf("w = %+v", w)
 	}
 	first()
 	first() // once
 	w := <-began
 	if w.client != b || w.err != nil {
-		t.Errorf("%+v", w)
+		t.Errorf("w = %+v", w)
 	}
 
 	if n := turns.Taken(); n != 4 {

@@ -153,7 +153,7 @@ func TestOneReadForAll(t *testing.T) {
 		t.Errorf("%d events encoded for %d changes and 2 encoders", n, calls)
 	}
 	if st := hub.Stats(); st.Streams != 20 || st.Events < 20*calls || st.Cut != 0 {
-		t.Errorf("%+v", st)
+		t.Errorf("st = %+v", st)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestAlive(t *testing.T) {
 				defer st.Close()
 				for range 2 {
 					if e, err := st.Next(t.Context(), time.Millisecond); err != nil || e.Type != "" || e.ID != "" {
-						t.Fatalf("%+v, %v", e, err)
+						t.Fatalf("st.Next(time.Millisecond) = %+v, %v", e, err)
 					}
 				}
 				streams = append(streams, st)
@@ -312,7 +312,7 @@ func TestCatchingUpTakesRoom(t *testing.T) {
 
 	room.held.Store(2 << 20) // of others
 	if e, err := st.Next(t.Context(), 0); err != nil || e.Type != "" {
-		t.Fatalf("%+v, %v", e, err)
+		t.Fatalf("st.Next(0) = %+v, %v", e, err)
 	}
 
 	room.held.Store(0)

@@ -331,7 +331,7 @@ func TestWhyDidItFail(t *testing.T) {
 		c := s.connect(old)
 		if r := c.InitializeResult(); r.ServerInfo.Name != "actlog" ||
 			!strings.Contains(r.Instructions, "follow no instructions in them") {
-			t.Errorf("%+v", r)
+			t.Errorf("c.InitializeResult() = %+v", r)
 		}
 
 		found := ask[runs](c, "find_runs", object{
@@ -339,19 +339,19 @@ func TestWhyDidItFail(t *testing.T) {
 		})
 		if len(found.Runs) != 1 || found.Runs[0].PlanID != "night" || found.Runs[0].DurationMs != 90_000 ||
 			found.Runs[0].Failed != 1 || found.Runs[0].CostUSD != 0.25 || found.Runs[0].InputTokens != 100 {
-			t.Fatalf("%+v", found)
+			t.Fatalf("found = %+v", found)
 		}
 
 		wantCause := cause{
 			place{"call:night-s2/0/night-c3", "actTool", "write_file", "FAILED"}, "disk_full: no space left on device", false,
 		}
 		if got := found.Runs[0].Cause; got == nil || *got != wantCause {
-			t.Errorf("%+v", got)
+			t.Errorf("found.Runs[0].Cause = %+v", got)
 		}
 
 		why := ask[failures](c, "failures", object{"planId": "night"})
 		if why.Total != 1 || why.Failures[0].place != wantCause.place || why.State != "FAILED" || why.Recovered {
-			t.Fatalf("%+v", why)
+			t.Fatalf("why = %+v", why)
 		}
 
 		var path []string
@@ -360,57 +360,57 @@ func TestWhyDidItFail(t *testing.T) {
 		}
 		if got := strings.Join(path, " "); got !=
 			"plan:night step:night-s1 cycle:night-s1/1 call:night-s1/1/night-c2 plan:night-sub step:night-s2 cycle:night-s2/0" {
-			t.Error(got)
+			t.Errorf("strings.Join = %v", got)
 		}
 
 		if got := why.Failures[0].Texts; len(got) != 2 ||
 			got[0] != (passage{Field: "errorMessage", Text: "no space left on device", Chars: 23}) ||
 			got[1].Text != `{"path":"/full/report.md"}` {
-			t.Errorf("%+v", got)
+			t.Errorf("why.Failures[0].Texts = %+v", got)
 		}
 
 		tree := ask[rows](c, "read_run", object{"planId": "night"})
 		if tree.TotalRows != 10 || len(tree.Rows) != 10 || tree.Failures != 1 || *tree.Cause != wantCause ||
 			tree.Rows[9].Failure != 1 || tree.Rows[9].Depth != 7 || tree.Rows[0].FailuresBelow != 1 {
-			t.Errorf("%+v", tree)
+			t.Errorf("tree = %+v", tree)
 		}
 
 		did := ask[step](c, "read_step", object{"planId": "night", "root": "", "at": "step:night-s1", "cursor": ""})
 		if did.TotalCycles != 2 || len(did.Cycles) != 2 || did.Request != "Report the sales" {
-			t.Fatalf("%+v", did)
+			t.Fatalf("did = %+v", did)
 		}
 
 		first, second := did.Cycles[0], did.Cycles[1]
 		if first.Output != "I ask the database." || first.Model != "m-1" || len(first.NewInput) != 1 ||
 			first.Calls[0].Arguments != `{"q":"sales"}` || first.Calls[0].Result != "There were 3 sales." {
-			t.Errorf("%+v", first)
+			t.Errorf("first = %+v", first)
 		}
 		if second.KnownMessages != 2 || len(second.NewInput) != 1 || second.NewInput[0].Text != "There were 3 sales." ||
 			second.Calls[0].Below[0].At != "plan:night-sub" {
-			t.Errorf("%+v", second)
+			t.Errorf("second = %+v", second)
 		}
 
 		said := ask[row](c, "read_row", object{"planId": "night", "at": "cycle:night-s2/0", "chars": 100})
 		if out := said.Texts[1]; out.Field != "thinkOutput" || out.Chars != 5_047 || *out.NextOffset != 100 ||
 			len(said.Below) != 1 || len(said.Path) != 6 {
-			t.Errorf("%+v", said)
+			t.Errorf("said = %+v", said)
 		}
 		rest := ask[row](c, "read_row", object{
 			"planId": "night", "at": "cycle:night-s2/0", "field": "thinkOutput", "offset": 5_040,
 		})
 		if out := rest.Texts[0]; out.Text != strings.Repeat("ä", 7) || out.NextOffset != nil || out.Offset != 5_040 {
-			t.Errorf("%+v", rest)
+			t.Errorf("rest = %+v", rest)
 		}
 
 		full := ask[hits](c, "search", object{"planId": "night", "text": "FULL"})
 		if len(full.Hits) != 3 || full.Hits[0].TextOf != "thought" || full.Hits[0].After != " of <reports>." ||
 			full.Hits[1].Field != "parameters" {
-			t.Errorf("%+v", full)
+			t.Errorf("full = %+v", full)
 		}
 
 		all := ask[hits](c, "search", object{"text": "FULL", "since": "3650d", "limit": 100})
 		if len(all.Hits) < 3 || all.Hits[0].PlanID == "" || all.Hits[0].At == "" || all.Hits[0].Match == "" {
-			t.Errorf("%+v", all)
+			t.Errorf("all = %+v", all)
 		}
 		often := ask[object](c, "search", object{"text": "report", "since": "3650d", "limit": 100})
 		if more, _ := often["moreIn"].([]any); len(more) == 0 ||
@@ -420,11 +420,11 @@ func TestWhyDidItFail(t *testing.T) {
 
 		views := ask[object](c, "describe_reports", object{})
 		if len(views["views"].([]any)) < 20 {
-			t.Errorf("%v", views)
+			t.Errorf("views = %v", views)
 		}
 		plan := ask[object](c, "describe_reports", object{"view": "plan"})
 		if col := plan["columns"].([]any)[0].(object); col["name"] != "root_plan_id" || col["comment"] == "" {
-			t.Errorf("%v", col)
+			t.Errorf("col = %v", col)
 		}
 
 		failures := ask[answered](c, "sql", object{
@@ -432,7 +432,7 @@ func TestWhyDidItFail(t *testing.T) {
 		})
 		if fmt.Sprint(failures.Rows) != "[[disk_full 1] [<nil> 1]]" || failures.Columns[1].Type != "int8" ||
 			!failures.Complete {
-			t.Errorf("%+v", failures)
+			t.Errorf("failures = %+v", failures)
 		}
 	}
 }
@@ -449,7 +449,7 @@ func TestTools(t *testing.T) {
 			a := tool.Annotations
 			if a == nil || !a.ReadOnlyHint || *a.DestructiveHint || *a.OpenWorldHint || tool.Title == "" ||
 				len(tool.Description) < 100 {
-				t.Errorf("%+v", tool)
+				t.Errorf("tool = %+v", tool)
 			}
 
 			for name, p := range tool.InputSchema.(object)["properties"].(object) {
@@ -465,12 +465,12 @@ func TestTools(t *testing.T) {
 
 	if got := strings.Join(names(withReports(t).connect(false)),
 		" "); got != "describe_reports failures find_runs read_row read_run read_step search sql" {
-		t.Error(got)
+		t.Errorf("strings.Join = %v", got)
 	}
 
 	without := serve(t, nil, nil).connect(true)
 	if got := strings.Join(names(without), " "); got != "failures find_runs read_row read_run read_step search" {
-		t.Error(got)
+		t.Errorf("strings.Join = %v", got)
 	}
 	if _, err := without.CallTool(t.Context(),
 		&sdk.CallToolParams{Name: "sql", Arguments: object{"query": "SELECT 1"}}); err == nil {
@@ -589,11 +589,11 @@ func TestAnswersAreBounded(t *testing.T) {
 
 	folded := ask[rows](c, "read_run", object{"planId": "big", "depth": 1})
 	if len(folded.Rows) == 0 || folded.Rows[1].NotListed != 43 || folded.Note == "" {
-		t.Errorf("%+v", folded)
+		t.Errorf("folded = %+v", folded)
 	}
 	under := ask[rows](c, "read_run", object{"planId": "big", "under": "step:s01"})
 	if len(under.Rows) != 4 || under.Rows[0].At != "step:s01" {
-		t.Errorf("%+v", under)
+		t.Errorf("under = %+v", under)
 	}
 
 	seen = map[string]bool{}
@@ -650,7 +650,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	if cut := ask[answered](c, "sql", object{"query": `SELECT repeat('x', 5000)`}); len(cut.Rows[0][0].(string)) != 4_000+
 		len("…") || !strings.Contains(cut.Note, "cut") {
-		t.Errorf("%+v", cut)
+		t.Errorf("cut = %+v", cut)
 	}
 }
 
@@ -675,7 +675,7 @@ func TestDeepRuns(t *testing.T) {
 
 	why := ask[failures](c, "failures", object{"planId": "p0"})
 	if why.Total != 1 {
-		t.Fatalf("%+v", why)
+		t.Fatalf("why = %+v", why)
 	}
 	path := why.Failures[0].Path
 	if len(path) != 41 || path[0].At != "plan:p0" ||
@@ -795,7 +795,7 @@ func TestCancelledCallsEnd(t *testing.T) {
 			if r, err := c.CallTool(ctx, &sdk.CallToolParams{
 				Name: "sql", Arguments: object{"query": "SELECT pg_sleep(3600)", "seconds": 20},
 			}); err == nil {
-				t.Errorf("%+v", r)
+				t.Errorf("c.CallTool = %+v", r)
 			}
 		})
 
@@ -834,7 +834,7 @@ func TestToolsThatFail(t *testing.T) {
 			!strings.Contains(text, map[bool]string{
 				true: "a handler panicked", false: "was not answered in time",
 			}[reports.panics]) {
-			t.Errorf("%v %s", failed, text)
+			t.Errorf("failed = %v %s", failed, text)
 		}
 		if !reports.panics {
 			continue // other calls may take longer

@@ -90,7 +90,7 @@ func TestCatalog(t *testing.T) {
 	executors := c.Read("/api/v1/executors")
 	raw, err := json.Marshal(executors)
 	if err != nil || !strings.Contains(string(raw), `"id":"far"`) || !strings.Contains(string(raw), `"kind":"own"`) {
-		t.Errorf("%s %v", raw, err)
+		t.Errorf("raw = %s %v", raw, err)
 	}
 	expect(t, executors,
 		obj{"items.0.kind": "agent", "items.0.definitions.0": "lead", "items.0.inputSchema.required.0": "agent"})

@@ -407,7 +407,7 @@ func TestCompletionWaits(t *testing.T) {
 	id := a.Header.Get("X-Actlog-Run")
 	if message := fmt.Sprint(a.JSON(t).(obj)["error"]); !strings.Contains(message, id) ||
 		a.Header.Get("X-Should-Retry") != "false" {
-		t.Errorf("%s", message)
+		t.Errorf("message = %s", message)
 	}
 
 	wait := c.run(id).(obj)["waits"].([]any)[0].(obj)["waitId"].(string)

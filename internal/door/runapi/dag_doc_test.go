@@ -96,7 +96,7 @@ func TestDocsGraphs(t *testing.T) {
 			storetest.Lines(t, c.DB.Pool, strings.Replace(text, "plan_id, node, state, blocks, duration_seconds", "plan_id", 1))
 		case "json": // without a command: a frame
 			if diff := cmp.Diff(plain(text), plain(string(apitest.JSON(t, frameOf(c.ended(ids["EXECUTION"])))))); diff != "" {
-				t.Error(diff)
+				t.Errorf("plain (-want +got):\n%s", diff)
 			}
 		case "sh":
 			shell := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(text, "http://127.0.0.1:8420", c.Base))

@@ -206,7 +206,7 @@ func TestGraphs(t *testing.T) {
 	wantProblem(t, c.post("/api/execute/"+id+"/start", ""), http.StatusConflict, nil)
 	close(goOn)
 	if f := c.ended(id); f.Status != "completed" || f.States["b"] != "completed" {
-		t.Errorf("%+v", f)
+		t.Errorf("c.ended(id) = %+v", f)
 	}
 
 	wantProblem(t, c.post("/api/execute/"+id+"/start", ""), http.StatusConflict, nil)
@@ -284,7 +284,7 @@ func TestFailedExecution(t *testing.T) {
 	wantStatus(t, c.post("/api/execute/"+id+"/start", obj{}), http.StatusOK)
 	f := c.ended(id)
 	if diff := cmp.Diff(map[string]string{"a": "failed", "b": "pending"}, f.States); diff != "" || f.Status != "failed" {
-		t.Error(f.Status, diff)
+		t.Errorf("f.Status = %v, %v", f.Status, diff)
 	}
 
 	expect(t, c.Read("/api/execution/"+id+"/load"), obj{
@@ -294,14 +294,14 @@ func TestFailedExecution(t *testing.T) {
 	if text, _ := apitest.Lookup(
 		t, c.Read("/api/execution/"+id+"/result"), "node_results.0.error",
 	).(string); !strings.HasPrefix(text, "The model failed: ") {
-		t.Errorf("%q", text)
+		t.Errorf("text = %q", text)
 	}
 	expect(t, c.run(id), obj{"state": "FAILED", "result.status": "failed", "result.node_results": obj{"a": "", "b": ""}})
 
 	stopped := c.prepared(planID)
 	wantStatus(t, c.post("/api/v1/runs/"+stopped+"/stop", ""), http.StatusAccepted)
 	if f := c.ended(stopped); f.Status != "failed" {
-		t.Errorf("%+v", f)
+		t.Errorf("c.ended(stopped) = %+v", f)
 	}
 	expect(t, c.run(stopped), obj{"state": "CANCELLED", "result.status": "failed"})
 	wantProblem(t, c.post("/api/execute/"+stopped+"/start", ""), http.StatusConflict, nil)
@@ -331,7 +331,7 @@ func TestStoppedExecution(t *testing.T) {
 	f := c.ended(id)
 	if diff := cmp.Diff(map[string]string{"a": "failed", "b": "failed", "c": "pending"}, f.States); diff != "" ||
 		f.Status != "failed" {
-		t.Error(f.Status, diff)
+		t.Errorf("f.Status = %v, %v", f.Status, diff)
 	}
 }
 
@@ -449,12 +449,12 @@ func TestSocket(t *testing.T) {
 		}
 		if last := all[len(all)-1]; last.Status != "completed" || last.States["b"] != "completed" || len(last.Logs) != 8 ||
 			last.Logs[7] != "Execution completed. Status: completed" {
-			t.Errorf("%+v", last)
+			t.Errorf("last = %+v", last)
 		}
 	}
 
 	if f := c.ended(id); f.Status != "completed" { // one that comes late gets the last frame
-		t.Errorf("%+v", f)
+		t.Errorf("c.ended(id) = %+v", f)
 	}
 }
 
@@ -472,7 +472,7 @@ func TestSocketTellsChanges(t *testing.T) {
 	wantStatus(t, c.post("/api/execute/"+id+"/start", ""), http.StatusOK)
 	all, err := c.frames(conn, never)
 	if websocket.CloseStatus(err) != websocket.StatusNormalClosure || all[len(all)-1].Status != "completed" {
-		t.Errorf("%v %+v", err, all)
+		t.Errorf("c.frames(conn, never) = %v %+v", err, all)
 	}
 }
 
@@ -512,7 +512,7 @@ func TestSocketIsGuarded(t *testing.T) {
 			t.Parallel()
 			_, answer, _ := (&client{as(row.key).For(t)}).socket(row.id, row.o)
 			if answer == nil || answer.StatusCode != row.status {
-				t.Errorf("%+v", answer)
+				t.Errorf("answer = %+v", answer)
 			}
 		})
 	}
@@ -566,7 +566,7 @@ func TestPlanWithoutWorker(t *testing.T) {
 		if a.Header.Get("Retry-After") != "10" ||
 			!strings.HasPrefix(detail, "No worker can plan it. It needs: executor:dag, model:default.") ||
 			!strings.Contains(detail, stays) {
-			t.Errorf("%v %s", a.Header, a.Body)
+			t.Errorf("a.Header = %v %s", a.Header, a.Body)
 		}
 		return a.Header.Get("Actlog-Plan-Id")
 	}
@@ -584,7 +584,7 @@ func TestPlanWithoutWorker(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	if answer, err := http.DefaultClient.Do(r); err == nil {
 		_ = answer.Body.Close()
-		t.Errorf("%s", answer.Status)
+		t.Errorf("answer.Status = %s", answer.Status)
 	}
 
 	var left string

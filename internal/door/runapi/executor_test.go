@@ -16,7 +16,7 @@ import (
 func same(t *testing.T, a apitest.Answer, status int, body string) {
 	t.Helper()
 	if got := strings.TrimSpace(string(a.Body)); a.Status != status || got != body {
-		t.Errorf("%d %s, want %d %s", a.Status, got, status, body)
+		t.Errorf("a.Status = %d %s, want %d %s", a.Status, got, status, body)
 	}
 }
 

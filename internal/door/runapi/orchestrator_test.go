@@ -117,7 +117,7 @@ func TestDocsOrchestrator(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(do(0)), &started); err != nil || len(started.Waits) != 1 {
-		t.Fatalf("%+v, %v", started, err)
+		t.Fatalf("started = %+v, %v", started, err)
 	}
 	id, wait = started.PlanID, started.Waits[0].WaitID
 

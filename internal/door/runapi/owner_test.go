@@ -96,7 +96,7 @@ func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 	other := wantStatus(t, who["reader"].Get("/execution/history/s"), http.StatusNotFound)
 	none := wantStatus(t, who["reader"].Get("/execution/history/x"), http.StatusNotFound)
 	if got := strings.ReplaceAll(string(none.Body), "'x'", "'s'"); got != string(other.Body) {
-		t.Errorf("%s, want %s", other.Body, got)
+		t.Errorf("other.Body = %s, want %s", other.Body, got)
 	}
 
 	wantStatus(t, who["bob"].Get("/execution/history/s?starter=alice"), http.StatusForbidden)
@@ -162,7 +162,7 @@ func TestStreamsAreResumedByWhoBeganThem(t *testing.T) {
 	other := who["bob"].post("/execution/agents/guide/stream", "", "Last-Event-ID", "plan-none/0")
 	if theirs := who["bob"].post("/execution/agents/guide/stream", "", "Last-Event-ID", id+
 		"/0"); string(other.Body) != string(theirs.Body) {
-		t.Errorf("%s and %s", other.Body, theirs.Body)
+		t.Errorf("other.Body = %s and %s", other.Body, theirs.Body)
 	}
 }
 
@@ -332,7 +332,7 @@ func TestNotStarter(t *testing.T) {
 		a := who[name].post(at, obj{"decision": "approve", "by": "bob"})
 		wantProblem(t, a, http.StatusForbidden, nil)
 		if !strings.Contains(string(a.Body), "started the run") {
-			t.Errorf("%s", a.Body)
+			t.Errorf("a.Body = %s", a.Body)
 		}
 	}
 
@@ -410,7 +410,7 @@ func TestDecidedByIsWhoWasAuthenticated(t *testing.T) {
 	var told string
 	row := c.DB.Pool.QueryRow(t.Context(), "SELECT decided_by || ' ' || claimed_by FROM report.wait")
 	if err := row.Scan(&told); err != nil || told != "desk the chief" {
-		t.Errorf("%s %v", told, err)
+		t.Errorf("told = %s %v", told, err)
 	}
 
 	asked := c.started()
@@ -418,6 +418,6 @@ func TestDecidedByIsWhoWasAuthenticated(t *testing.T) {
 	row = c.DB.Pool.QueryRow(t.Context(),
 		"SELECT requested_by || ' ' || claimed_by FROM actlog.control_request WHERE plan_id = $1", asked)
 	if err := row.Scan(&told); err != nil || told != "desk the chief" {
-		t.Errorf("%s %v", told, err)
+		t.Errorf("told = %s %v", told, err)
 	}
 }

@@ -76,7 +76,7 @@ func TestIdempotencyKey(t *testing.T) {
 
 	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 2)
 	if err != nil || len(claimed) != 1 {
-		t.Fatal(claimed, err)
+		t.Fatalf("claimed = %v, %v", claimed, err)
 	}
 	c.end(claimed[0].Lease, record.Plan{State: new(record.Completed), Summary: new("done")})
 	expect(t, c.post("/api/v1/runs", request(), "Idempotency-Key", "k").JSON(t), obj{"planId": id, "state": "COMPLETED"})

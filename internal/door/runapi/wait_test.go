@@ -180,7 +180,7 @@ func TestWaitOfAChild(t *testing.T) {
 	}, runstore.Begin(child))
 	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", []string{}, 1)
 	if err != nil || len(claimed) != 1 {
-		t.Fatal(claimed, err)
+		t.Fatalf("claimed = %v, %v", claimed, err)
 	}
 
 	w := formWait()

@@ -112,7 +112,7 @@ func TestExecution(t *testing.T) {
 	r := a.JSON(t).(obj)
 	if r["status"] != "success" || r["final_response"].(obj)["content"] != "Done." || r["session_id"] != "s" ||
 		len(r["conversation_history"].([]any)) != 4 {
-		t.Errorf("%v", r)
+		t.Errorf("r = %v", r)
 	}
 
 	a = c.post("/execution/agents/guide/run", obj{
@@ -120,7 +120,7 @@ func TestExecution(t *testing.T) {
 	})
 	if r := a.JSON(t).(obj); r["final_response"].(obj)["content"] != "Again." ||
 		len(r["conversation_history"].([]any)) != 6 {
-		t.Errorf("%v", r)
+		t.Errorf("r = %v", r)
 	}
 
 	for _, kind := range []string{"simple/chain", "linear/chain", "custom/own"} {
@@ -163,17 +163,17 @@ func TestExecution(t *testing.T) {
 	list := c.Read("/execution/history?agent_name=guide&limit=2").(obj)
 	if len(list["sessions"].([]any)) != 2 || list["total"] != float64(4) || list["limit"] != float64(2) ||
 		list["offset"] != float64(0) {
-		t.Errorf("%v", list)
+		t.Errorf("list = %v", list)
 	}
 	list = c.Read("/execution/history?workflow_name=chain&offset=1").(obj)
 	if len(list["sessions"].([]any)) != 3 || list["total"] != float64(4) { // two runs, with a step each
-		t.Errorf("%v", list)
+		t.Errorf("list = %v", list)
 	}
 
 	h := c.Read("/execution/history/s?limit=2&offset=1").(obj)
 	if said := h["history"].([]any); len(said) != 2 || h["total"] != float64(6) || said[0].(obj)["tool_calls"] == nil ||
 		said[1].(obj)["role"] != "tool" || h["metadata"].(obj)["agent_name"] != "guide" {
-		t.Errorf("%v", h)
+		t.Errorf("h = %v", h)
 	}
 
 	for _, want := range []int{204, 404} {
@@ -187,10 +187,10 @@ func TestExecution(t *testing.T) {
 
 	a = c.post("/execution/history/cleanup?max_sessions=1", obj{})
 	if r := a.JSON(t).(obj); a.Status != 200 || r["deleted"] != float64(4) { // two workflows, with a step each
-		t.Errorf("%d %v", a.Status, r)
+		t.Errorf("a.Status = %d %v", a.Status, r)
 	}
 	if s := c.Read("/execution/status").(obj); s["status"] != "active" {
-		t.Errorf("%v", s)
+		t.Errorf("s = %v", s)
 	}
 }
 
@@ -239,7 +239,7 @@ func listen(t *testing.T, c *client, path string, body any, on func(obj), header
 
 	if got := res.Header.Get("Content-Type") + " " + res.Header.Get("Cache-Control") + " " +
 		res.Header.Get("X-Accel-Buffering"); res.StatusCode != 200 || got != "text/event-stream no-cache no" {
-		t.Fatalf("%d %s", res.StatusCode, got)
+		t.Fatalf("res.StatusCode = %d %s", res.StatusCode, got)
 	}
 
 	lines := bufio.NewScanner(res.Body)
@@ -289,28 +289,28 @@ func TestStream(t *testing.T) {
 	const use = " tool_use_start tool_use_input_delta tool_use_end"
 	want := "session_info text_delta" + use + use + " tool_result tool_execution_error text_delta stream_end"
 	if got := types(events); got != want || texts != "Let me see.It is done." {
-		t.Fatalf("%s\n%q", got, texts)
+		t.Fatalf("types(events) = %s\n%q", got, texts)
 	}
 
 	if d := events[len(events)-1]["data"].(obj); d["status"] != "success" ||
 		d["final_response"].(obj)["content"] != "It is done." {
-		t.Errorf("%v", d)
+		t.Errorf("d = %v", d)
 	}
 	if d := events[8]["data"].(obj); d["output"] != "one" || d["name"] != "echo" {
-		t.Errorf("%v", d)
+		t.Errorf("d = %v", d)
 	}
 
 	// From the middle: what follows, and the texts whole.
 	again, _, texts := streamed(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", ids[len(ids)-3])
 	if got := types(again); !strings.HasSuffix(want, got) || len(again) == 0 || len(again) >= len(events) ||
 		texts != "It is done." && texts != "" {
-		t.Errorf("%s %q", got, texts)
+		t.Errorf("types(again) = %s %q", got, texts)
 	}
 
 	all, more, texts := streamed(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID",
 		strings.Split(ids[0], "/")[0]+"/0")
 	if types(all) != want || texts != "Let me see.It is done." || len(more) != len(all) {
-		t.Errorf("%s %q %v", types(all), texts, more)
+		t.Errorf("types(all) = %s %q %v", types(all), texts, more)
 	}
 
 	// The same under Aurite's names.
@@ -318,21 +318,21 @@ func TestStream(t *testing.T) {
 	if got := types(events); got !=
 		"session_info llm_response_start llm_response tool_call tool_call tool_output tool_output llm_response "+
 			"llm_response_stop" || texts != "Let me see.It is done." {
-		t.Errorf("%s %q", got, texts)
+		t.Errorf("types(events) = %s %q", got, texts)
 	}
 
 	const toolEvents = `[{"data":{"input":{"text":"one"},"name":"echo"},"type":"tool_call"},{"data":{"input":{"text":"fail"},"name":"echo"},"type":"tool_call"},` +
 		`{"data":{"name":"echo","output":"one"},"type":"tool_output"},{"data":{"name":"echo","output":"it broke"},"type":"tool_output"}]`
 	if got := string(apitest.JSON(t, events[3:7])); got != toolEvents {
-		t.Errorf("%s", got)
+		t.Errorf("string(apitest.JSON(events[3:7])) = %s", got)
 	}
 	if d := events[8]["data"].(obj); d["status"] != "success" || d["reason"] != "message_complete" {
-		t.Errorf("%v", d)
+		t.Errorf("d = %v", d)
 	}
 
 	if again, _, _ := streamed(t, c, "/execution/agents/guide/stream?format=aurite", obj{}, "Last-Event-ID",
 		ids[len(ids)-2]); !strings.HasSuffix(types(again), "llm_response_stop") || len(again) > 3 {
-		t.Errorf("%s", types(again))
+		t.Errorf("types(again) = %s", types(again))
 	}
 	if a := c.post("/execution/agents/guide/stream?format=other", obj{"user_message": "Go."}); a.Status != 400 ||
 		!strings.Contains(string(a.Body), `"field":"format"`) {
@@ -352,7 +352,7 @@ func TestStreamEnds(t *testing.T) {
 	events, _, _ := streamed(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go.", "session_id": "s"})
 	if last := events[len(events)-1]; last["type"] != "stream_end" || last["data"].(obj)["status"] != "error" ||
 		last["data"].(obj)["reason"] != "turn_limit_reached" {
-		t.Errorf("%v", last)
+		t.Errorf("last = %v", last)
 	}
 	if h := c.Read("/execution/history/s").(obj); h["total"] != float64(7) {
 		t.Errorf("the history has %v messages", h["total"])
@@ -361,7 +361,7 @@ func TestStreamEnds(t *testing.T) {
 	events, _, _ = streamed(t, c, "/execution/agents/guide/stream?format=aurite", obj{"user_message": "Go."})
 	if last := events[len(events)-1]; last["type"] != "llm_response_stop" || last["data"].(obj)["status"] != "error" ||
 		last["data"].(obj)["reason"] != "turn_limit_reached" {
-		t.Errorf("%v", last)
+		t.Errorf("last = %v", last)
 	}
 
 	c = facade(t, scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "No."}})
@@ -370,7 +370,7 @@ func TestStreamEnds(t *testing.T) {
 	} {
 		events, _, _ = streamed(t, c, "/execution/agents/guide/stream"+format, obj{"user_message": "Go."})
 		if got := types(events); got != want {
-			t.Errorf("%s", got)
+			t.Errorf("types(events) = %s", got)
 		}
 	}
 }
@@ -397,7 +397,7 @@ func TestStreamOfHostileTexts(t *testing.T) {
 	if got := types(events); got != "session_info text_delta"+calls+
 		" tool_result tool_result tool_result tool_execution_error tool_execution_error text_delta stream_end" ||
 		texts != hostile+"Done.\uFFFD" {
-		t.Fatalf("%s %q", got, texts)
+		t.Fatalf("types(events) = %s %q", got, texts)
 	}
 
 	for _, id := range ids {
@@ -421,7 +421,7 @@ func TestStreamOfHostileTexts(t *testing.T) {
 
 	if said := c.Read("/execution/history/" + url.PathEscape(hostile)).(obj); said["session_id"] != hostile ||
 		len(said["history"].([]any)) != 8 {
-		t.Errorf("%v", said)
+		t.Errorf("said = %v", said)
 	}
 }
 
@@ -483,7 +483,7 @@ func TestHostileRequests(t *testing.T) {
 			}
 			a := (&client{c.For(t)}).post("/execution/agents/"+row.path, row.body, header...)
 			if a.Status != row.status || !strings.Contains(string(a.Body), row.want) || len(a.Body) > 1_000 {
-				t.Errorf("%d %.500s", a.Status, a.Body)
+				t.Errorf("a.Status = %d %.500s", a.Status, a.Body)
 			}
 		})
 	}
@@ -536,7 +536,7 @@ func TestListenerLeaves(t *testing.T) {
 	}
 	if h := c.Read("/execution/history/s").(obj)["history"].([]any); len(h) != 5 ||
 		h[4].(obj)["content"] != "It is done." {
-		t.Errorf("%v", h)
+		t.Errorf("h = %v", h)
 	}
 }
 
@@ -597,6 +597,6 @@ func TestListenerStalls(t *testing.T) {
 	events, _, texts := streamed(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", id+"/1")
 	if got := types(events); got !=
 		"tool_use_start tool_use_input_delta tool_use_end tool_result text_delta stream_end" || texts != large {
-		t.Errorf("%s", got)
+		t.Errorf("types(events) = %s", got)
 	}
 }

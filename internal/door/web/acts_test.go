@@ -141,7 +141,7 @@ func TestGETsThatActWithoutKeys(t *testing.T) {
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			if got := s.send(method, runTool, "", header...); got.StatusCode != http.StatusForbidden {
-				t.Errorf("%s with %v: %d", method, header, got.StatusCode)
+				t.Errorf("method = %s with %v: %d", method, header, got.StatusCode)
 			}
 			if got := s.send(method, details, "", header...); got.StatusCode != http.StatusOK {
 				t.Errorf("%s details with %v: %d", method, header, got.StatusCode)
@@ -205,13 +205,13 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 	}
 
 	if got := decides(at, "decision=reject&text=mine"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 	s.ends(id, record.Completed)
 
 	id, at = starts("ann")
 	if got := decides(at, "decision=approve"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 	s.ends(id, record.Completed)
 }

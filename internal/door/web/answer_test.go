@@ -101,7 +101,7 @@ func TestAnswerForm(t *testing.T) {
 		"value-6": {"lamp", "<b>"}, "value-7": {"cash"}, "value-8": {"true"}}
 	if got := s.send("POST", at, right.Encode()); got.StatusCode != http.StatusSeeOther ||
 		got.Header.Get("Location") != at {
-		t.Fatalf("%d to %s: %s", got.StatusCode, got.Header.Get("Location"), text(parse(t, got).root))
+		t.Fatalf("got.StatusCode = %d to %s: %s", got.StatusCode, got.Header.Get("Location"), text(parse(t, got).root))
 	}
 	if got, want := s.ends(id, record.Completed),
 		`{"agreed":"true","amount":"12345678901234567890.10","how":"cash","items":"lamp,<b>","mail":"a@example.com","name":"Ann [redacted]","news":"false","pin":"[password]","region":"APAC","story":"a\nb"}`; strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(got) != want {
@@ -195,33 +195,33 @@ func TestAnswerNeedsScope(t *testing.T) {
 		t.Error("there are buttons")
 	}
 	if got := as("POST", at, "decision=approve"); got.StatusCode != http.StatusForbidden {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 
 	all, secret = keys(t, httpd.ScopeDecide)
 	s.door.SetKeys(all)
 	if got := as("POST", at, "decision=approve"); got.StatusCode != http.StatusForbidden {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 
 	all, secret = keys(t, httpd.ScopeRead, httpd.ScopeDecide)
 	s.door.SetKeys(all)
 	if got := as("POST", at, "decision=approve", "Sec-Fetch-Site", "cross-site"); got.StatusCode != http.StatusForbidden {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 	if got := as("POST", at, `{}`, "Content-Type", "application/json"); got.StatusCode != http.StatusUnsupportedMediaType {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 
 	if got := as("POST", at, "decision=approve&text="+
 		strings.Repeat("x", 5<<20)); got.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 	if got := as("POST", at, "decision=approve&text=%00"); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 	if got := as("POST", "/runs/"+id, "decision=approve"); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs", State: new(record.Waiting)},
@@ -236,11 +236,11 @@ func TestAnswerNeedsScope(t *testing.T) {
 		t.Error("there are buttons")
 	}
 	if got := as("POST", "/runs/theirs?at=wait:w", "decision=approve"); got.StatusCode != http.StatusConflict {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 
 	if got := as("POST", at, "decision=approve", "Sec-Fetch-Site", "same-origin"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 	s.ends(id, record.Completed)
 	if by := as("GET", at, ""); !strings.Contains(text(parse(t, by).detail()), "answered by reader") {
@@ -281,7 +281,7 @@ func TestAnswerPlan(t *testing.T) {
 	}
 
 	if got := s.send("POST", at, "decision=modify&value-0=&text=less"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 	again := s.asks(id)
 	s.get(again, http.StatusOK).has("Find less")
@@ -320,11 +320,11 @@ func TestAnswerHostile(t *testing.T) {
 
 	answer := s.send("POST", at, wrong.Encode())
 	if p = parse(t, answer); answer.StatusCode != http.StatusUnprocessableEntity || len(p.faults()) != 5 {
-		t.Errorf("%d %v", answer.StatusCode, p.faults())
+		t.Errorf("answer.StatusCode = %d %v", answer.StatusCode, p.faults())
 	}
 	p.harmless(at)
 	if answer = s.send("POST", at, right.Encode()); answer.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %v", answer.StatusCode, parse(t, answer).faults())
+		t.Fatalf("answer.StatusCode = %d %v", answer.StatusCode, parse(t, answer).faults())
 	}
 
 	p = s.get(s.asks(id), http.StatusOK)

@@ -93,6 +93,6 @@ func TestHostileInBrowser(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, w := range wrong {
-		t.Error(w)
+		t.Errorf("w = %v", w)
 	}
 }

@@ -73,7 +73,7 @@ func browse(t *testing.T, s *site, width, height int) *browser {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, w := range wrong {
-			t.Error(w)
+			t.Errorf("w = %v", w)
 		}
 	})
 	return b

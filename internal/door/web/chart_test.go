@@ -156,7 +156,7 @@ func TestCharts(t *testing.T) {
 
 	nothing := s.get("/charts?since=2020-01-01&until=2020-01-05", http.StatusOK)
 	if got := text(nothing.root); !strings.Contains(got, "Nothing happened in this time.") {
-		t.Error(got)
+		t.Errorf("text(nothing.root) = %v", got)
 	}
 
 	for query, field := range map[string]string{
@@ -196,7 +196,7 @@ func TestManyAgents(t *testing.T) {
 
 	p := s.get("/charts?"+url.Values{"since": {"1h"}}.Encode(), http.StatusOK)
 	if got := text(p.root); !strings.Contains(got, "7 more, with fewer steps.") {
-		t.Error(got)
+		t.Errorf("text(p.root) = %v", got)
 	}
 }
 
@@ -205,6 +205,6 @@ func TestChartsWithoutReports(t *testing.T) {
 	t.Parallel()
 	s := serve(t, storetest.OpenURL(t, storetest.WriterURL(t, pgtest.New(t))), apitest.Config{}, web.Runtime{})
 	if p := s.get("/charts", http.StatusServiceUnavailable); !strings.Contains(text(p.root), "grant it actlog_report") {
-		t.Error(text(p.root))
+		t.Errorf("p.root = %v", text(p.root))
 	}
 }

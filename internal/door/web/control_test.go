@@ -41,7 +41,7 @@ func TestControl(t *testing.T) {
 
 	p := becomes(record.Waiting, "Pause, Stop for good")
 	if got := do(p, "pause"); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != at {
-		t.Fatalf("%d to %s", got.StatusCode, got.Header.Get("Location"))
+		t.Fatalf("got.StatusCode = %d to %s", got.StatusCode, got.Header.Get("Location"))
 	}
 	p = becomes(record.Paused, "Resume, Stop for good")
 	if patch := s.get("/runs/"+id+"/patch?rows=plan:"+id, http.StatusOK); patch.buttons() != "Resume, Stop for good" {
@@ -51,7 +51,7 @@ func TestControl(t *testing.T) {
 	do(p, "resume")
 	p = becomes(record.Waiting, "Pause, Stop for good")
 	if got := do(p, "jump"); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 
 	do(p, "stop")
@@ -73,7 +73,7 @@ func TestControl(t *testing.T) {
 		t.Errorf("%d: %s", theirs.StatusCode, got)
 	}
 	if got := s.send("POST", "/runs/none/control", "action=stop"); got.StatusCode != http.StatusNotFound {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestControlNeedsScope(t *testing.T) {
 		t.Errorf("without the scope: %q", got)
 	}
 	if got := as("POST", "/runs/"+id+"/control", "action=stop"); got.StatusCode != http.StatusForbidden {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 
 	all, secret = keys(t, httpd.ScopeRead, httpd.ScopeRun)
@@ -102,7 +102,7 @@ func TestControlNeedsScope(t *testing.T) {
 	}
 	if got := as("POST", "/runs/"+id+"/control", "action=stop", "Sec-Fetch-Site",
 		"cross-site"); got.StatusCode != http.StatusForbidden {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 
 	session := s.send("POST", "/login", "key="+secret).Cookies()[0]
@@ -112,10 +112,10 @@ func TestControlNeedsScope(t *testing.T) {
 	}
 
 	if got := cookie(); got.StatusCode != http.StatusForbidden {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 	if got := cookie("Sec-Fetch-Site", "same-origin"); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 
 	s.ends(id, record.Cancelled)

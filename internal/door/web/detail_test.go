@@ -122,7 +122,7 @@ func TestCycle(t *testing.T) {
 	}
 
 	if texts := pre(p.detail()); !slices.Contains(texts, "How many?\nCount.") {
-		t.Errorf("%q", texts)
+		t.Errorf("texts = %q", texts)
 	}
 	if to := p.link(p.one("class", "calls"), "look"); to != "/runs/p?at=call%3As%2F0%2Fx" {
 		t.Errorf("the call is at %s", to)
@@ -248,7 +248,7 @@ func TestViews(t *testing.T) {
 
 	chosen := s.send("GET", at("p", "step:s", "view", "raw"), "").Cookies()[0]
 	if chosen.Name != "actlog-view" || !chosen.HttpOnly || chosen.SameSite != http.SameSiteLaxMode {
-		t.Errorf("%+v", chosen)
+		t.Errorf("chosen = %+v", chosen)
 	}
 	for value, heading := range map[string]string{"raw": "agentRequest", "json": "record", "<b>": "goal"} {
 		got, err := io.ReadAll(s.send("GET", at("p", "step:s"), "", "Cookie", "actlog-view="+value).Body)
@@ -395,7 +395,7 @@ func TestLongText(t *testing.T) {
 	}
 	whole = s.get(p.link(notes[0], "Show all"), http.StatusOK)
 	if note := text(whole.all("class", "note")[0]); note != "The first 4.0 MiB of 1.9 MiB. Download" {
-		t.Error(note)
+		t.Errorf("note = %v", note)
 	}
 
 	s.get("/runs/p/text?at=plan:p&name=none", http.StatusBadRequest)
@@ -524,7 +524,7 @@ func TestDropped(t *testing.T) {
 	if got := text(
 		s.get(at("run", "cycle:run-r/0"), http.StatusOK).one("role", "status"),
 	); got != "This run has no row cycle:run-r/0 . Cycles and tool calls of this run were dropped for their age." {
-		t.Error(got)
+		t.Errorf("text = %v", got)
 	}
 }
 

@@ -82,7 +82,7 @@ func TestListSaysWhy(t *testing.T) {
 	}
 	if !slices.Equal(rows[:3], want) || !strings.HasPrefix(rows[3], "✗ failed|") ||
 		!strings.Contains(rows[3], "|run_sql timeout: no answer within 10 s|") {
-		t.Errorf("%q, want %q", rows, want)
+		t.Errorf("rows = %q, want %q", rows, want)
 	}
 
 	var links []string
@@ -151,7 +151,7 @@ func TestListPieces(t *testing.T) {
 	runs := url.Values{"runs": {url.PathEscape("c/ü") + " " + url.PathEscape("a b") + " nobody"}}
 	if rows := s.get("/list/patch?"+runs.Encode(), http.StatusOK).listed(); len(rows) != 2 ||
 		!strings.Contains(rows[0], "c/ü") || !strings.Contains(rows[1], "a b") {
-		t.Errorf("%q", rows)
+		t.Errorf("rows = %q", rows)
 	}
 
 	for _, path := range []string{
@@ -220,7 +220,7 @@ func TestNothingYet(t *testing.T) {
 
 	if got := says(s); !strings.Contains(got, "curl http://example.com/api/v1/records ") ||
 		!strings.Contains(got, "OTEL_EXPORTER_OTLP_ENDPOINT=http://example.com ") || strings.Contains(got, "KEY") {
-		t.Error(got)
+		t.Errorf("says(s) = %v", got)
 	}
 
 	all, secret := keys(t, httpd.ScopeRead)
@@ -232,7 +232,7 @@ func TestNothingYet(t *testing.T) {
 	); !strings.Contains(got, "curl https://example.com/api/v1/records ") ||
 		!strings.Contains(got, "Authorization: Bearer KEY") || !strings.Contains(got, "Authorization=Bearer%20KEY") ||
 		!strings.Contains(got, "actlog key NAME") {
-		t.Error(got)
+		t.Errorf("says = %v", got)
 	}
 }
 

@@ -197,6 +197,6 @@ func TestOriginsOfLongSteps(t *testing.T) {
 	p = s.get(at("p", "cycle:t/11"), http.StatusOK)
 	p.has("1 message same as the cycle before user: the same", "was not looked for: there is too much to read")
 	if folds := p.folds(); len(folds) != 1 || !strings.HasSuffix(folds[0], "→ 10") {
-		t.Errorf("%q", folds)
+		t.Errorf("folds = %q", folds)
 	}
 }

@@ -126,7 +126,7 @@ func TestStart(t *testing.T) {
 
 	s.get("/start?executor=agent&name=nobody", http.StatusBadRequest)
 	if got := s.send("POST", "/start", "key=x"); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestStartNeedsScope(t *testing.T) {
 		t.Error("there is a form")
 	}
 	if got := as("POST", "/start?executor=agent&name=clerk", "input.request=x"); got.StatusCode != http.StatusForbidden {
-		t.Errorf("%d", got.StatusCode)
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 }
 

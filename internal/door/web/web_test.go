@@ -447,7 +447,7 @@ func TestFailuresLockNobodyOut(t *testing.T) {
 				got := s.send("POST", "/login", url.Values{"key": {key}}.Encode(), "X-Forwarded-For", "203.0.113.77, "+from)
 				if (got.StatusCode == 303) != (len(got.Cookies()) == 1) ||
 					(got.StatusCode == 429) != (got.Header.Get("Retry-After") != "") {
-					t.Errorf("%d %v", got.StatusCode, got.Header)
+					t.Errorf("got.StatusCode = %d %v", got.StatusCode, got.Header)
 				}
 				return fmt.Sprint(got.StatusCode)
 			}
@@ -465,7 +465,7 @@ func TestFailuresLockNobodyOut(t *testing.T) {
 				got = append(got, try(key, "203.0.113.1"), try(secret, "203.0.113.1"))
 			}
 			if want := "401 303 401 303 401 303 401 303 401 303 429 303 429 303"; strings.Join(got, " ") != want {
-				t.Errorf("%q, want %q", got, want)
+				t.Errorf("append = %q, want %q", got, want)
 			}
 
 			other := try("actlog_a", "203.0.113.2")
@@ -493,7 +493,7 @@ func TestSessionsEndForGoodWithTheirKey(t *testing.T) {
 		t.Helper()
 		in := on.send("POST", "/login", url.Values{"key": {key}}.Encode())
 		if in.StatusCode != 303 {
-			t.Fatal(in.StatusCode)
+			t.Fatalf("in.StatusCode = %v", in.StatusCode)
 		}
 		return in.Cookies()[0]
 	}
@@ -554,7 +554,7 @@ func TestSessionsOfAKeyAreBounded(t *testing.T) {
 	}
 	for session, status := range map[*http.Cookie]int{first: 401, newest: 200} {
 		if got := s.send("GET", "/api/v1/plans", "", "Cookie", session.Name+"="+session.Value); got.StatusCode != status {
-			t.Errorf("%d, want %d", got.StatusCode, status)
+			t.Errorf("got.StatusCode = %d, want %d", got.StatusCode, status)
 		}
 	}
 }
@@ -590,7 +590,7 @@ func TestLoginNeedsRead(t *testing.T) {
 	all, secret := keys(t, httpd.ScopeWrite)
 	s := open(t, httpd.Config{Keys: all})
 	if got := s.send("POST", "/login", "key="+secret); got.StatusCode != 403 || len(got.Cookies()) > 0 {
-		t.Errorf("%d %v", got.StatusCode, got.Cookies())
+		t.Errorf("got.StatusCode = %d %v", got.StatusCode, got.Cookies())
 	}
 }
 
@@ -618,7 +618,7 @@ func TestAssets(t *testing.T) {
 	}
 
 	if got := s.send("GET", "/assets/none.css", ""); len(paths) != 3 || got.StatusCode != 404 {
-		t.Errorf("%d %v", got.StatusCode, paths)
+		t.Errorf("got.StatusCode = %d %v", got.StatusCode, paths)
 	}
 }
 
@@ -769,7 +769,7 @@ func TestPatch(t *testing.T) {
 		"call:run-r/0/c%2F1 after cycle:run-r/0",
 	}
 	if !slices.Equal(got, want) || !strings.Contains(text(p.one("class", "new-head")), "no answer within 10 s") {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("append = %q, want %q", got, want)
 	}
 
 	s.get("/runs/run/patch?rows="+strings.Repeat("+plan:run", 201), http.StatusBadRequest)

@@ -88,7 +88,7 @@ func TestHash(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("Lücke"))
 	if got := content.HashOf("Lücke"); got != content.Hash(sum[:16]) {
-		t.Errorf("%x", got)
+		t.Errorf("content.HashOf = %x", got)
 	}
 
 	if mark := content.Mark("x"); !content.IsMark(mark) || !content.DefaultSizes.Cuts(mark) ||
@@ -186,7 +186,7 @@ func TestMissing(t *testing.T) {
 
 	want := fmt.Sprintf("[a part of this text is missing: %s]", parts[0])
 	if got := all.Text(parts); !strings.HasPrefix(got, want) || all.Bytes(parts) != len(got) {
-		t.Errorf("%s", got)
+		t.Errorf("all.Text(parts) = %s", got)
 	}
 }
 

@@ -194,7 +194,7 @@ func TestReset(t *testing.T) {
 		w.ends(delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "end"}, "end"))
 
 	if text, _ := w.text(c); text != "second" {
-		t.Errorf("%q", text)
+		t.Errorf("w.text(c) = %q", text)
 	}
 }
 
@@ -405,7 +405,7 @@ func TestNoNotifications(t *testing.T) {
 	})
 
 	if len(far.texts) > 0 {
-		t.Errorf("%v", far.texts)
+		t.Errorf("far.texts = %v", far.texts)
 	}
 }
 

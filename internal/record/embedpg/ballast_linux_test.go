@@ -67,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 
 			tag, err := conn.Exec(t.Context(), "DELETE FROM r")
 			if err := errors.Join(err, conn.Close(t.Context())); err != nil || tag.RowsAffected() != 1 {
-				t.Fatalf("%v, %v", tag, err)
+				t.Fatalf("tag = %v, %v", tag, err)
 			}
 			return
 		}

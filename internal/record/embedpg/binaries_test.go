@@ -69,12 +69,12 @@ func TestFindBinaries(t *testing.T) {
 			b, err := findBinaries(t.Context(), cfg, tt.major)
 			if tt.want == "" {
 				if !errors.Is(err, ErrNoPostgres) {
-					t.Errorf("got %v, %v", b, err)
+					t.Errorf("findBinaries(cfg, tt.major) = %v, %v", b, err)
 				}
 				return
 			}
 			if err != nil || b.version != tt.want {
-				t.Errorf("got %v, %v; want %s", b, err, tt.want)
+				t.Errorf("findBinaries(cfg, tt.major) = %v, %v; want %s", b, err, tt.want)
 			}
 		})
 	}
@@ -216,7 +216,7 @@ func TestForeignCache(t *testing.T) {
 
 		fakeBinaries(t, filepath.Join(cache, "postgresql-18.3.0-"+platform()+"-"+hash[:16], "bin"), "18.3")
 		if b, err := findBinaries(t.Context(), cfg, 18); err != nil || b.version != "18.3" {
-			t.Fatal(b, err)
+			t.Fatalf("findBinaries(cfg, 18) = %v, %v", b, err)
 		}
 
 		if err := os.Chmod(filepath.Join(cache, folder), 0o777); err != nil {
@@ -291,7 +291,7 @@ func TestFetch(t *testing.T) {
 	for range 2 { // the second time it comes from the cache
 		b, err := findBinaries(t.Context(), cfg, 0)
 		if err != nil || b.version != "18.3" {
-			t.Errorf("got %v, %v", b, err)
+			t.Errorf("findBinaries(cfg, 0) = %v, %v", b, err)
 		}
 		repository.Close()
 	}

@@ -74,7 +74,7 @@ func TestRestartKeepsData(t *testing.T) {
 		if got := query(t, first, "SELECT current_setting('"+setting+"', true)"); got != want {
 			// Since version 16, lc_collate is not a setting any more.
 			if setting != "lc_collate" || got != "" {
-				t.Errorf("%s = %q, want %q", setting, got, want)
+				t.Errorf("setting = %s = %q, want %q", setting, got, want)
 			}
 		}
 	}
@@ -394,7 +394,7 @@ func TestOrdinaryUser(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 
 			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
+				t.Errorf("cmd.CombinedOutput() = %v\n%s", err, out)
 			}
 		})
 	}

@@ -166,7 +166,7 @@ func TestGaps(t *testing.T) {
 		t.Errorf("of one tree: %q", got)
 	}
 	if f.times("later") != 1 || f.times("before") != 0 || f.losses() != 0 {
-		t.Errorf("%+v", f.roots)
+		t.Errorf("f.roots = %+v", f.roots)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestFollowWithFewPrivileges(t *testing.T) {
 	storetest.Write(t, s, plan("p"))
 	storetest.Until(t, "it is delivered", func() bool { return f.times("p") == 1 })
 	if at, _ := f.at(); at.Cursor == "" {
-		t.Errorf("%+v", at)
+		t.Errorf("at = %+v", at)
 	}
 }
 
@@ -324,7 +324,7 @@ func TestWritesWithoutTheQueue(t *testing.T) {
 		RootPlanID: root, CurrentPlanID: root, State: new(record.Failed), Exception: new("no"),
 	})
 	if _, found, err := s.ServeException(t.Context(), root, root); err != nil || !found {
-		t.Fatal(found, err)
+		t.Fatalf("found = %v, %v", found, err)
 	}
 	storetest.Until(t, "both are delivered", func() bool { return f.times(root) == 2 })
 }

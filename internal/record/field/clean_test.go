@@ -345,7 +345,7 @@ func TestImplausibleValues(t *testing.T) {
 			var invalid *record.InvalidError
 			if _, _, err := field.Clean(c); !errors.As(err, &invalid) || invalid.Field != tt.field ||
 				invalid.Code != record.CodeInvalidValue {
-				t.Errorf("%s, %d: %v", tt.field, i, err)
+				t.Errorf("tt.field = %s, %d: %v", tt.field, i, err)
 			}
 		}
 	}
@@ -399,6 +399,6 @@ func TestJSONWithoutALimit(t *testing.T) {
 	t.Parallel()
 	c := &record.ThinkAct{RootPlanID: "p", StepID: "s", Tariff: json.RawMessage(`{"any":"thing that is long"}`)}
 	if _, _, err := field.Clean(c); err != nil || string(c.Tariff) != `{"any":"thing that is long"}` {
-		t.Errorf("got %s, %v", c.Tariff, err)
+		t.Errorf("c.Tariff = %s, %v", c.Tariff, err)
 	}
 }

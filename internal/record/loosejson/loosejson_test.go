@@ -178,7 +178,7 @@ func TestShorten(t *testing.T) {
 		}
 	}
 	if got, ok := loosejson.Shorten(` ["a"] `, 5); !ok || got != `["a"]` {
-		t.Errorf("%q, %v", got, ok)
+		t.Errorf("loosejson.Shorten = %q, %v", got, ok)
 	}
 }
 

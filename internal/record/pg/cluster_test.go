@@ -49,10 +49,10 @@ func TestAnotherPrimary(t *testing.T) {
 	d := open(t, pair.URL)
 	ctx := t.Context()
 	if id, err := timeline(ctx, d); err != nil || id != "00000001" {
-		t.Fatal(id, err)
+		t.Fatalf("id = %v, %v", id, err)
 	}
 	if s, err := d.Standing(ctx); err != nil || s.Timeline != 1 || s.Standbys != 1 || s.Alone || s.Lag == nil {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("d.Standing() = %+v, %v", s, err)
 	}
 
 	listener, err := d.Connect(ctx)
@@ -90,7 +90,7 @@ func TestAnotherPrimary(t *testing.T) {
 	}
 	for range 8 {
 		if id, err := timeline(ctx, d); err != nil || id != "00000002" {
-			t.Errorf("%s, %v", id, err)
+			t.Errorf("id = %s, %v", id, err)
 		}
 	}
 
@@ -125,7 +125,7 @@ func TestOneAddress(t *testing.T) {
 	d := open(t, address.URL)
 	ctx := t.Context()
 	if id, err := timeline(ctx, d); err != nil || id != "00000001" {
-		t.Fatal(id, err)
+		t.Fatalf("id = %v, %v", id, err)
 	}
 
 	ended := make(chan error, 1)
@@ -147,7 +147,7 @@ func TestOneAddress(t *testing.T) {
 
 	for range 2 { // the connection that finds the new primary is not kept
 		if id, err := timeline(ctx, d); err != nil || id != "00000002" {
-			t.Errorf("%s, %v", id, err)
+			t.Errorf("id = %s, %v", id, err)
 		}
 	}
 
@@ -158,7 +158,7 @@ func TestOneAddress(t *testing.T) {
 		t.Error("a new connection leads to the old primary")
 	}
 	if id, err := timeline(ctx, d); err != nil || id != "00000002" {
-		t.Errorf("%s, %v", id, err)
+		t.Errorf("id = %s, %v", id, err)
 	}
 
 	if err := d.AwaitTimeline(ctx, 2); err != nil {

@@ -96,7 +96,7 @@ func TestQuery(t *testing.T) {
 
 	if got, want := ask(t, r, "SELECT plan_id, '<b>&' AS html, state, total_cost_usd, is_root, 1.50 AS n, "+
 		"'NaN'::float8 AS f, ARRAY[1] AS a FROM plan"), `[["p","<b>&","FAILED",null,true,1.50,"NaN","{1}"]]`; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("ask = %s, want %s", got, want)
 	}
 
 	result, err := r.Query(t.Context(), "SELECT n::bigint AS n, repeat('ä', 500) AS long FROM generate_series(1, 2) AS n",
@@ -106,7 +106,7 @@ func TestQuery(t *testing.T) {
 	}
 	if !slices.Equal(result.Columns, []Column{{"n", "int8"}, {"long", "text"}}) || !result.Complete || result.Cut != 2 ||
 		len(result.Rows) != 2 {
-		t.Errorf("%+v", result)
+		t.Errorf("r.Query = %+v", result)
 	}
 
 	for _, c := range []struct {
@@ -147,13 +147,13 @@ func TestViews(t *testing.T) {
 		}
 		for _, c := range columns {
 			if c.Comment == "" || c.Type == "" {
-				t.Errorf("%s.%s: %+v", v.Name, c.Name, c)
+				t.Errorf("v.Name = %s.%s: %+v", v.Name, c.Name, c)
 			}
 		}
 	}
 
 	if columns, err := r.Columns(t.Context(), "x'; --"); err != nil || len(columns) > 0 {
-		t.Errorf("%v, %v", columns, err)
+		t.Errorf("columns = %v, %v", columns, err)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestNothingEscapes(t *testing.T) {
 	}
 	if got := ask(t, documented, "SELECT session_user = current_user, current_setting('transaction_read_only'), "+
 		"current_setting('search_path')"); got != `[[true,"on","report"]]` {
-		t.Error(got)
+		t.Errorf("ask = %v", got)
 	}
 
 	short.Time = time.Second
@@ -291,7 +291,7 @@ func TestNothingEscapes(t *testing.T) {
 	check("private", own, onPrivate)
 	again := made(t, db)
 	if got := ask(t, again, "SELECT count(*) FROM plan"); got != "[[1]]" {
-		t.Error(got)
+		t.Errorf("ask = %v", got)
 	}
 }
 
@@ -374,6 +374,6 @@ func TestDatabaseIsAway(t *testing.T) {
 
 	outage.End(t)
 	if got := ask(t, r, "SELECT 1"); got != "[[1]]" {
-		t.Error(got)
+		t.Errorf("ask = %v", got)
 	}
 }

@@ -95,7 +95,7 @@ func TestWord(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(want, n.Word()); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", needle, diff)
+			t.Errorf("needle = %q (-want +got):\n%s", needle, diff)
 		}
 	}
 

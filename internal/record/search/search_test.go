@@ -117,7 +117,7 @@ func TestMerge(t *testing.T) {
 	t.Parallel()
 	text := search.Merge("", search.Fold("A\nb"), search.Fold(""), search.Fold(" c "), search.Fold("a  B"))
 	if text != "a b\nc" || search.Merge(text, "c") != text || search.Merge(text, "d") != "a b\nc\nd" {
-		t.Errorf("%q", text)
+		t.Errorf("search.Merge = %q", text)
 	}
 
 	long := strings.Repeat("x", search.MaxTextBytes)

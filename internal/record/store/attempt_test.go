@@ -145,7 +145,7 @@ func TestEveryAttemptStays(t *testing.T) {
 
 					write(shuffled...)
 					if diff := cmp.Diff(want, k.read(t, s, root)); diff != "" {
-						t.Fatalf("%v %s (-want +got):\n%s", order, name, diff)
+						t.Fatalf("order = %v %s (-want +got):\n%s", order, name, diff)
 					}
 				}
 			}

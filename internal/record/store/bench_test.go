@@ -300,7 +300,7 @@ func BenchmarkList(b *testing.B) {
 
 			for b.Loop() {
 				if list, err := s.Plans(b.Context(), store.PlanFilter{Limit: 50}); err != nil || len(list) != 50 {
-					b.Fatal(len(list), err)
+					b.Fatalf("len(list) = %v, %v", len(list), err)
 				}
 			}
 		})

@@ -33,7 +33,7 @@ func TestCauses(t *testing.T) {
 
 		list, err := s.Plans(t.Context(), store.PlanFilter{Limit: 1000})
 		if err != nil || len(list) != len(all) {
-			t.Fatal(len(list), err)
+			t.Fatalf("len(list) = %v, %v", len(list), err)
 		}
 		for _, c := range all {
 			i := slices.IndexFunc(list, func(p store.PlanSummary) bool { return p.Record.RootPlanID == c.Root })
@@ -152,7 +152,7 @@ func TestListSaysTheCause(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		list := allPlans(t, s)
 		if len(list) != runs {
-			t.Fatal(len(list))
+			t.Fatalf("len(list) = %v", len(list))
 		}
 
 		for _, got := range list {

@@ -111,7 +111,7 @@ func TestDetail(t *testing.T) {
 		RootPlanID: "p", StepID: "s", Seq: 1, ThinkInput: new("one"), ThinkOutput: new("out one"), Message: []byte(`{"a":1}`),
 	}
 	if diff := cmp.Diff(want, d.Before); diff != "" {
-		t.Error(diff)
+		t.Errorf("d.Before (-want +got):\n%s", diff)
 	}
 
 	var calls []string
@@ -123,12 +123,12 @@ func TestDetail(t *testing.T) {
 		calls = append(calls, call.ToolCallID+" "+*call.Parameters)
 	}
 	if slices.Sort(calls); !slices.Equal(calls, []string{"b in b", "c in c", "long 2001 true"}) {
-		t.Errorf("%q", calls)
+		t.Errorf("calls = %q", calls)
 	}
 
 	if d, err := s.Within(nil).Detail(t.Context(), key(record.KindThinkAct, "s", 0, "")); err != nil || d.Before != nil ||
 		d.Calls != nil {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("Detail = %+v, %v", d, err)
 	}
 	for _, k := range []record.Key{
 		key(record.KindPlan, "", 0, "p"), key(record.KindAgentExecution, "", 0, "s"), key(record.KindActTool, "s", 4, "b"),

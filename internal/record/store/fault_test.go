@@ -420,7 +420,7 @@ func TestDeleteDuringWrites(t *testing.T) {
 			SELECT FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = a.root_plan_id AND p.current_plan_id = a.root_plan_id AND p.part = a.part)`,
 	} {
 		if n := storetest.Query[int](t, s, sql); n != 0 {
-			t.Errorf("%d %s", n, what)
+			t.Errorf("storetest.Query[int](s, sql) = %d %s", n, what)
 		}
 	}
 
@@ -448,7 +448,7 @@ func TestRefusedAtCommit(t *testing.T) {
 		&record.ThinkAct{RootPlanID: "good", StepID: "s", Seq: 1},
 	})
 	if err != nil || result.Accepted != 2 || !slices.Equal(refused(result), []int{1}) {
-		t.Fatalf("%+v, %v", result, err)
+		t.Fatalf("s.Write = %+v, %v", result, err)
 	}
 
 	storetest.PlanTree(t, s, "good")

@@ -122,7 +122,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	t.Parallel()
 	d := readGrafanaDashboard(t)
 	if d.UID == "" || d.Title == "" || d.ID != nil || d.SchemaVersion < 39 || d.Refresh == "" {
-		t.Errorf("%+v", d)
+		t.Errorf("readGrafanaDashboard() = %+v", d)
 	}
 
 	var sources struct {
@@ -136,7 +136,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	}
 	readYAML(t, grafanaFolder+"provisioning/datasources/actlog.yaml", &sources)
 	if len(sources.Datasources) != 1 {
-		t.Fatalf("%+v", sources)
+		t.Fatalf("sources = %+v", sources)
 	}
 
 	source := sources.Datasources[0]
@@ -150,7 +150,7 @@ func TestGrafanaDashboard(t *testing.T) {
 
 	// Grafana reads the name of the database only from jsonData.
 	if source.JSONData["database"] != "$ACTLOG_REPORT_DATABASE" || source.Access != "proxy" || sources.APIVersion != 1 {
-		t.Errorf("%+v", source)
+		t.Errorf("source = %+v", source)
 	}
 
 	var providers struct {
@@ -162,7 +162,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	readYAML(t, grafanaFolder+"provisioning/dashboards/actlog.yaml", &providers)
 	if len(providers.Providers) != 1 || providers.Providers[0].Type != "file" ||
 		providers.Providers[0].Options.Path != "/etc/grafana/dashboards" {
-		t.Errorf("%+v", providers)
+		t.Errorf("providers = %+v", providers)
 	}
 
 	ref := grafanaDatasource{Type: source.Type, UID: "${datasource}"}
@@ -178,7 +178,7 @@ func TestGrafanaDashboard(t *testing.T) {
 		case "query":
 			// Grafana inserts allValue unquoted; the queries compare with '*'.
 			if v.Datasource != ref || !v.Multi || !v.IncludeAll || v.AllValue != "'*'" || v.Refresh != 2 {
-				t.Errorf("%+v", v)
+				t.Errorf("v = %+v", v)
 			}
 		default:
 			t.Errorf("variable %s: type %q", v.Name, v.Type)

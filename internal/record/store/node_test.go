@@ -68,9 +68,9 @@ func TestReportNode(t *testing.T) {
 		"c 2 RUNNING 1 blocks 1 default shop",
 		"d - BLOCKED 1 blocks 0 default shop", "e - RUNNING blocks default shop",
 	}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("storetest.Lines (-want +got):\n%s", diff)
 	}
 	if got := storetest.Lines(t, db.Pool, "SELECT plan_id FROM report.node WHERE plan_id <> $1", "p"); len(got) > 0 {
-		t.Errorf("%q", got)
+		t.Errorf("storetest.Lines = %q", got)
 	}
 }

@@ -56,12 +56,12 @@ func TestReportOperation(t *testing.T) {
 			"WHERE plan_id = $1 ORDER BY iteration", "p")
 	if diff := cmp.Diff([]string{"1 QA files read_file t 0", "2 QA files edit_file f 0", "3 QA docs find_all t 0"},
 		got); diff != "" {
-		t.Error(diff)
+		t.Errorf("storetest.Lines (-want +got):\n%s", diff)
 	}
 
 	got = storetest.Lines(t, db.Pool,
 		"SELECT concat_ws(' ', iteration, type) FROM report.thought WHERE plan_id = $1 ORDER BY iteration", "p")
 	if diff := cmp.Diff([]string{"0 analysis", "1 action"}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("storetest.Lines (-want +got):\n%s", diff)
 	}
 }

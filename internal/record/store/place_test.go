@@ -117,7 +117,7 @@ func TestStaleGuessSaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	_, err := pgtest.New(t).Pool.Exec(t.Context(), "SELECT actlog.stale_guess('why')")
 	if err == nil || !strings.Contains(err.Error(), "why") || !strings.Contains(err.Error(), "SQLSTATE YA001") {
-		t.Errorf("%v", err)
+		t.Errorf("Exec = %v", err)
 	}
 }
 

@@ -463,7 +463,7 @@ func TestPriceList(t *testing.T) {
 	for _, p := range prices {
 		if p.Source == "" || p.Seen == nil || p.Provider == "" || p.Output < p.Input || p.Output > 200 ||
 			p.CacheRead != nil && *p.CacheRead > p.Input || p.CacheWrite != nil && *p.CacheWrite < p.Input {
-			t.Errorf("%+v", p)
+			t.Errorf("p = %+v", p)
 		}
 	}
 }

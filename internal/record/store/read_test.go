@@ -102,7 +102,7 @@ func TestSkeleton(t *testing.T) {
 	}
 	want := storetest.PlanTree(t, s, root)
 	if *got.Record.Title != long[:600] || got.Record.Summary != nil || got.Record.Metadata != nil || len(got.Waits) != 1 {
-		t.Errorf("%+v", got.Record)
+		t.Errorf("got.Record = %+v", got.Record)
 	}
 
 	var compare func(got, want *tree.Plan)
@@ -110,7 +110,7 @@ func TestSkeleton(t *testing.T) {
 		if got.Record.CurrentPlanID != want.Record.CurrentPlanID || got.Link != want.Link ||
 			*got.Record.State != *want.Record.State || len(got.Steps) != len(want.Steps) ||
 			len(got.SubPlans) != len(want.SubPlans) {
-			t.Fatalf("%+v, want %+v", got, want)
+			t.Fatalf("s.Skeleton = %+v, want %+v", got, want)
 		}
 
 		for i, step := range want.Steps {
@@ -141,7 +141,7 @@ func TestSkeleton(t *testing.T) {
 	compare(got, want)
 	if failed := tree.Explain(got).Failures; len(failed) != 2 || failed[0].Node().Plan == nil ||
 		failed[1].Node().Call == nil {
-		t.Errorf("%+v", failed)
+		t.Errorf("failed = %+v", failed)
 	}
 }
 
@@ -578,7 +578,7 @@ func TestListOfPlans(t *testing.T) {
 		{store.PlanFilter{Limit: 3, Project: "default", State: record.Running}, nil},
 	} {
 		if diff := cmp.Diff(tt.want, pages(tt.filter)); diff != "" {
-			t.Errorf("%+v (-want +got):\n%s", tt.filter, diff)
+			t.Errorf("tt.filter = %+v (-want +got):\n%s", tt.filter, diff)
 		}
 	}
 }

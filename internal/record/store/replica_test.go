@@ -210,7 +210,7 @@ func TestOneOfTwoReplicasFallsBehind(t *testing.T) {
 		}
 	}
 	if s := s.Stats().Replica; !s.Used || s.Passed > 10 {
-		t.Errorf("%+v", s)
+		t.Errorf("s.Stats().Replica = %+v", s)
 	}
 }
 

@@ -533,7 +533,7 @@ func TestStuckRuns(t *testing.T) {
 			stuck = append(stuck, string(row[0]))
 		}
 		if diff := cmp.Diff([]string{"stuck"}, stuck); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
+			t.Errorf("what = %s (-want +got):\n%s", what, diff)
 		}
 	}
 }
@@ -619,7 +619,7 @@ func writeTwoWeeks(t testing.TB, s *store.Store) {
 	for part := range slices.Chunk(g.changes, 1000) {
 		result, err := s.Write(t.Context(), part)
 		if err != nil || len(result.Rejected) > 0 {
-			t.Fatal(err, result.Rejected)
+			t.Fatalf("s.Write(part) = %v, %v", err, result.Rejected)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 					want = append(want, view+" "+tt.day)
 				}
 				if diff := cmp.Diff(want, storetest.Lines(t, db.Pool, sqlHappened, "run")); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", when, diff)
+					t.Errorf("when = %s (-want +got):\n%s", when, diff)
 				}
 			}
 			check("with detail", "agent_daily", "agent_execution", "artifact", "failure", "plan", "source", "think_act",
@@ -689,7 +689,7 @@ func TestReportScope(t *testing.T) {
 		got := storetest.Lines(t, db.Pool,
 			"SELECT concat_ws('|', user_id, environment, release, "+columns+") FROM report."+view)
 		if diff := cmp.Diff([]string{want}, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", view, diff)
+			t.Errorf("view = %s (-want +got):\n%s", view, diff)
 		}
 	}
 }

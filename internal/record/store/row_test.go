@@ -69,11 +69,11 @@ func TestRowsOfATransaction(t *testing.T) {
 		t.Errorf("%d rows", len(all))
 	}
 	if r := all[step("1").Key()]; r.RollUps == nil || r.RollUps.Figures.InputTokens != 7 || r.RollUps.LatestRound != 1 {
-		t.Errorf("%+v", r.RollUps)
+		t.Errorf("r.RollUps = %+v", r.RollUps)
 	}
 	if c := all[(&record.ThinkAct{RootPlanID: root, StepID: root +
 		"1"}).Key()].Record.(*record.ThinkAct); *c.ThinkInput != "in" || *c.State != record.Pending {
-		t.Errorf("%+v", c)
+		t.Errorf("c = %+v", c)
 	}
 
 	before := cursor(t, s)
@@ -90,7 +90,7 @@ func TestRowsOfATransaction(t *testing.T) {
 	filter := store.RowFilter{XIDs: []uint32{changes[0].XID}, Kinds: changes[0].KindsWritten()}
 	got := rows(t, s, root, filter)
 	if len(got) != 3 || got[call.Key()].Record == nil || got[step("1").Key()].RollUps.Figures.ToolCalls != 1 {
-		t.Errorf("%v", slices.Collect(maps.Keys(got)))
+		t.Errorf("slices.Collect(maps.Keys(got)) = %v", slices.Collect(maps.Keys(got)))
 	}
 	if filter.XIDs = []uint32{}; len(rows(t, s, root, filter)) != 0 {
 		t.Error("rows of no transaction")

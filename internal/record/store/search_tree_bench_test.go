@@ -55,7 +55,7 @@ func BenchmarkFind(b *testing.B) {
 						RootPlanID: kind, Keys: keys, Text: q, Most: 100, Time: time.Minute,
 					})
 					if err != nil || rest != nil && len(hits) < 100 {
-						b.Fatal(err, rest)
+						b.Fatalf("s.SearchTree = %v, %v", err, rest)
 					}
 				}
 			})

@@ -62,6 +62,6 @@ func TestStatsOfAnOutage(t *testing.T) {
 
 	o.End(t)
 	if st := s.Stats(); st.GivenUp != 6 || st.Batches != 0 {
-		t.Errorf("%+v", st)
+		t.Errorf("st = %+v", st)
 	}
 }

@@ -564,7 +564,7 @@ func TestInferredCallsAreMarked(t *testing.T) {
 	calls := storetest.StepDetail(t, s, root+"s").Cycles[0].ToolCalls
 	if len(calls) != 2 || calls[0].Record.Inferred == nil || !*calls[0].Record.Inferred ||
 		calls[1].Record.Inferred != nil {
-		t.Fatalf("%+v", calls)
+		t.Fatalf("calls = %+v", calls)
 	}
 
 	made := call("a")

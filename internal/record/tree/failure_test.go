@@ -70,7 +70,7 @@ func grow(t *testing.T, text string) *tree.Plan {
 			}
 			calls[w[1]], all = c, append(all, c)
 		default:
-			t.Fatal(line)
+			t.Fatalf("line = %v", line)
 		}
 	}
 

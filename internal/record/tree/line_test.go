@@ -195,7 +195,7 @@ func TestLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := tree.Line(tt.text); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
+				t.Errorf("tree.Line(tt.text) = %q, want %q", got, tt.want)
 			}
 		})
 	}

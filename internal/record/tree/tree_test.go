@@ -201,7 +201,7 @@ func TestPlaces(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if got := outline(build(root, tt.rows...)); got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
+				t.Errorf("outline(build(root, tt.rows...)):\n%s, want\n%s", got, tt.want)
 			}
 		})
 	}

@@ -125,7 +125,7 @@ func TestCausesForgetDroppedDetail(t *testing.T) {
 		}
 		list, err := s.PlansAt(t.Context(), []string{"old"})
 		if err != nil || len(list) != 1 || list[0].Failure == nil {
-			t.Fatal(list, err)
+			t.Fatalf("list = %v, %v", list, err)
 		}
 
 		want := "a text that is dropped"

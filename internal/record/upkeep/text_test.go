@@ -25,7 +25,7 @@ func hits(t testing.TB, s *store.Store, text string, kinds ...record.Kind) (all 
 	t.Helper()
 	found, err := s.SearchTexts(t.Context(), store.TextSearch{Text: text, Kinds: kinds, Most: 500, Time: time.Minute})
 	if err != nil || found.Next != nil {
-		t.Fatal(err, found.Next)
+		t.Fatalf("s.SearchTexts = %v, %v", err, found.Next)
 	}
 
 	for _, h := range found.Hits {

@@ -141,7 +141,7 @@ func TestRecordLimits(t *testing.T) {
 	}
 	members := func(n int) string { return strings.Repeat(`,"title":"T"`, n-3) }
 	if plan, err := decode(members(wire.MaxMembers)); err != nil || *plan.Title != "T" {
-		t.Errorf("%+v, %v", plan, err)
+		t.Errorf("plan = %+v, %v", plan, err)
 	}
 
 	tags := func(n int, last string) string { return `,"tags":[` + strings.Repeat(`"\u0061",`, n-1) + last + `]` }

@@ -55,7 +55,7 @@ func TestAllow(t *testing.T) {
 		"toolsets.files.allow: ", "toolsets.git.allow[0]: it is empty", "toolsets.code.allow[0]: ",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+			t.Errorf("config.Parse = %v, want %q", err, want)
 		}
 	}
 }

@@ -95,12 +95,12 @@ func TestExampleOfTheDocs(t *testing.T) {
 
 	for _, w := range c.Warnings {
 		if !strings.Contains(w.Message, "no tools of it yet") {
-			t.Errorf("%v", w)
+			t.Errorf("w = %v", w)
 		}
 	}
 	if len(c.Models) != 2 || c.Embedder == nil || len(c.MCPServers) != 2 || len(c.Agents) != 3 || len(c.Workflows) != 1 ||
 		len(c.Plans) != 1 || len(c.Roles) != 1 || len(c.Redact) != 3 {
-		t.Errorf("%+v", c)
+		t.Errorf("parse = %+v", c)
 	}
 
 	// Every key that the package knows is on the page.
@@ -394,11 +394,11 @@ plans:
 			if len(found) == len(tt.want) {
 				for i, want := range tt.want {
 					if !strings.HasPrefix(found[i], want) {
-						t.Errorf("%s\nwant %s", found[i], want)
+						t.Errorf("found[i]:\n%s, want\n%s", found[i], want)
 					}
 				}
 			} else {
-				t.Errorf("%s", cmp.Diff(tt.want, found))
+				t.Errorf("cmp.Diff(tt.want, found) = %s", cmp.Diff(tt.want, found))
 			}
 
 			if strings.Contains(strings.Join(found, "\n"), "hunter2") {
@@ -433,7 +433,7 @@ func TestWarnings(t *testing.T) {
 
 	if len(c.Warnings) != 1 || !strings.HasSuffix(c.Warnings[0].String(),
 		"actlog.yaml:2: policies[0].tools: no tool of this file matches it") {
-		t.Errorf("%v", c.Warnings)
+		t.Errorf("c.Warnings = %v", c.Warnings)
 	}
 }
 
@@ -449,7 +449,7 @@ func TestThingsOfTheProgram(t *testing.T) {
 
 	want := []define.WorkflowStep{{Name: "mine", Type: define.CustomStep}, {Name: "mine", Type: define.CustomStep}}
 	if !cmp.Equal(c.Workflows["w"].Steps, want) {
-		t.Errorf("%v", c.Workflows)
+		t.Errorf("c.Workflows = %v", c.Workflows)
 	}
 
 	// D20: a class stands for a function of the program.
@@ -459,7 +459,7 @@ func TestThingsOfTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w := c.Workflows; w["news"].Function() != "flows/news.py.News" || w["w"].Steps[0].Type != define.CustomStep {
-		t.Errorf("%v", w)
+		t.Errorf("c.Workflows = %v", w)
 	}
 }
 
@@ -494,7 +494,7 @@ func TestAliases(t *testing.T) {
 	t.Parallel()
 	c, err := parse(t, "models:\n  default: &m {provider: openai, model: m}\n  other: *m\n", config.Options{})
 	if err != nil || c.Models["other"].Model != "m" {
-		t.Fatal(c, err)
+		t.Fatalf("parse = %v, %v", c, err)
 	}
 
 	var bomb strings.Builder
@@ -506,12 +506,12 @@ func TestAliases(t *testing.T) {
 	}
 
 	if got := problems(t, bomb.String()); len(got) != 1 || !strings.Contains(got[0], "more than 50000 values") {
-		t.Errorf("%q", got)
+		t.Errorf("problems(bomb.String()) = %q", got)
 	}
 	if got := problems(
 		t, base+"agents:\n  a:\n    responseSchema: &s\n      type: object\n      properties: {a: *s}\n",
 	); len(got) != 1 || !strings.Contains(got[0], "more than 50000 values") {
-		t.Errorf("%q", got)
+		t.Errorf("problems = %q", got)
 	}
 }
 
@@ -591,10 +591,10 @@ func TestContract(t *testing.T) {
 	r := c.Agents["reader"]
 	if r.MaxSteps != 30 || !r.IncludeHistory || r.ResponseSchema != nil ||
 		r.Limits != (define.Limits{Tokens: 200000, CostUSD: 1}) || !r.EnableWrite {
-		t.Errorf("%+v", r)
+		t.Errorf("r = %+v", r)
 	}
 	if p := c.Policies.Policy("git.commit", tool.Policy{}); !p.Approval || p.WaitTimeout != time.Hour {
-		t.Errorf("%+v", p)
+		t.Errorf("c.Policies.Policy = %+v", p)
 	}
 
 	var warnings []string
@@ -602,7 +602,7 @@ func TestContract(t *testing.T) {
 		warnings = append(warnings, fmt.Sprintf("%d %s", w.Line, w.Field))
 	}
 	if want := []string{"12 policies[0].tools", "13 policies[1].tools"}; !slices.Equal(warnings, want) {
-		t.Errorf("%q", warnings)
+		t.Errorf("warnings = %q", warnings)
 	}
 }
 
@@ -642,7 +642,7 @@ func TestRuns(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: 3}"), config.Options{})
 	if err != nil || c.Runs.MaxTakeovers != 3 {
-		t.Errorf("%+v, %v", c, err)
+		t.Errorf("config.Parse = %+v, %v", c, err)
 	}
 
 	for _, wrong := range []string{"0", "-1", "1001", "many", "1.5"} {

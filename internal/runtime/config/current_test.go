@@ -71,7 +71,7 @@ func TestReload(t *testing.T) {
 	}
 	release()
 	if s := current.Loads(); s.Reloads != 0 || s.Failures != 1 || s.Held != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("current.Loads() = %+v", s)
 	}
 
 	write(t, path, base+"  other: {provider: openai, model: m, apiKey: b}\n  more: {provider: openai, model: m}\n"+toolset)
@@ -80,7 +80,7 @@ func TestReload(t *testing.T) {
 	}
 	now, releaseNow, err := current.Use()
 	if err != nil || now == old || len(now.Models) != 3 {
-		t.Fatalf("%+v %v", now, err)
+		t.Fatalf("now = %+v %v", now, err)
 	}
 
 	if now.Models["default"] != old.Models["default"] {
@@ -90,7 +90,7 @@ func TestReload(t *testing.T) {
 		t.Error("a model that changed stayed as it was")
 	}
 	if s := current.Loads(); s.Reloads != 1 || s.Failures != 1 || s.Held != 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("current.Loads() = %+v", s)
 	}
 
 	releaseOld()
@@ -151,7 +151,7 @@ func TestReloadAmongUsers(t *testing.T) {
 		all.Go(func() {
 			for j := range 20 {
 				if err := current.Reload(); err != nil {
-					t.Error(fmt.Sprint(i, j, err))
+					t.Errorf("fmt.Sprint(i, j, err) = %v", fmt.Sprint(i, j, err))
 				}
 			}
 		})
@@ -159,7 +159,7 @@ func TestReloadAmongUsers(t *testing.T) {
 
 	all.Wait()
 	if s := current.Loads(); s.Reloads != 40 || s.Held != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("current.Loads() = %+v", s)
 	}
 	current.Close()
 }

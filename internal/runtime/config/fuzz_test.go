@@ -35,7 +35,7 @@ func FuzzParse(f *testing.F) {
 
 		for name := range c.Agents {
 			if d, ok := c.Definition(name); !ok {
-				t.Error(name)
+				t.Errorf("name = %v", name)
 			} else if _, _, err := d.JSON(); err != nil {
 				t.Error(err)
 			}

@@ -228,7 +228,7 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 		}
 	}
 	if got := call("git.commit", `{"message": "All", "files": ["."]}`); got.Failed {
-		t.Errorf("%+v", got)
+		t.Errorf("call = %+v", got)
 	}
 	if got := git("show", "--format=", "--name-only", "HEAD"); got != "mine\n" {
 		t.Errorf("committed %q", got)

@@ -116,7 +116,7 @@ func TestParts(t *testing.T) {
 	} {
 		d, ok := c.Definition(agent)
 		if !ok {
-			t.Fatal(agent)
+			t.Fatalf("agent = %v", agent)
 		}
 		set, err := tool.NewSet(d.Select(all)...)
 		if err != nil {
@@ -144,7 +144,7 @@ func TestParts(t *testing.T) {
 	for _, each := range all {
 		if s := each.Spec(); s.Name == "files.edit_file" {
 			if p := d.Policy(s); p.Approval || p.Timeout != time.Minute || !p.Writes {
-				t.Errorf("%+v", p)
+				t.Errorf("d.Policy(s) = %+v", p)
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func TestDefinition(t *testing.T) {
 		`"limits":{"costUsd":0.5},"waitTimeout":"5m0s","enableWrite":true,` +
 		`"policies":[{"tools":"files.*","timeout":"30s"},{"tools":"srv-*","onUnknown":"ask"}]}`
 	if got != want || len(sum) != 64 {
-		t.Errorf("%s", cmp.Diff(want, got))
+		t.Errorf("cmp.Diff(want, got) = %s", cmp.Diff(want, got))
 	}
 
 	for _, tt := range []struct {
@@ -281,7 +281,7 @@ func TestSearchWithEmbedder(t *testing.T) {
 			tool.Call{Arguments: json.RawMessage(`{"query":"banana"}`)}, 0)
 		if err != nil || result.Failed || len(result.Sources) != 1 || result.Sources[0].URI != "b.go" ||
 			result.Sources[0].Score < 0.7 {
-			t.Errorf("%+v %v", result, err)
+			t.Errorf("tool.Do = %+v %v", result, err)
 		}
 		release()
 	}

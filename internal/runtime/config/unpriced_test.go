@@ -45,6 +45,6 @@ func TestUnpriced(t *testing.T) {
 		"agents.planner.limits.costUsd: model our-own-model-7b of agent known has no price\n" +
 		"agents.planner.limits.costUsd: model our-own-model-7b of agent free has no price"
 	if got := strings.Join(c.Unpriced(priced), "\n"); got != want {
-		t.Errorf("%s\nwant:\n%s", got, want)
+		t.Errorf("strings.Join = %s\nwant:\n%s", got, want)
 	}
 }

@@ -53,6 +53,6 @@ models:
 	if want := []string{"3: models.a.baseURL: the variable NOT_SET is not set",
 		"4: models.b.model: the variable NOT_SET cannot be used here, because this text goes on record; a dollar itself " +
 			"is written $$"}; !slices.Equal(got, want) {
-		t.Error(cmp.Diff(want, got))
+		t.Errorf("cmp.Diff(want, got) = %v", cmp.Diff(want, got))
 	}
 }

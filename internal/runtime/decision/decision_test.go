@@ -120,7 +120,7 @@ func TestRedact(t *testing.T) {
 	decided, err := d.About(w)
 	if err != nil || *decided.DecisionText != "I am [email]." ||
 		string(decided.FormInputs) != `[{"label":"Mail","type":"email","value":"[email]"}]` {
-		t.Errorf("%+v %s, %v", decided, decided.FormInputs, err)
+		t.Errorf("decided = %+v %s, %v", decided, decided.FormInputs, err)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestApart(t *testing.T) {
 	rest, texts := decision.TakeTexts(json.RawMessage(`{"b":"1\n<2>","a":12345678901234567890,"c":"<x>"}`))
 	if got := strings.TrimSpace(string(rest)); got != `{"a":12345678901234567890,"c":"<x>"}` || len(texts) != 1 ||
 		texts[0] != [2]string{"b", "1\n<2>"} {
-		t.Errorf("%s, %q", got, texts)
+		t.Errorf("strings.TrimSpace(string(rest)) = %s, %q", got, texts)
 	}
 
 	for _, whole := range []string{`[1]`, `{"a":"b"}`} {

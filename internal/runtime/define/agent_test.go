@@ -107,7 +107,7 @@ func TestAgentsWithTheSameNames(t *testing.T) {
 	t.Parallel()
 	_, mistakes := define.CheckAgents(map[string]define.Agent{"a.b": {}, "a-b": {}}, known)
 	if len(mistakes) != 1 || !strings.Contains(mistakes[0].Error(), "are both agent-a-b to a model") {
-		t.Error(mistakes)
+		t.Errorf("mistakes = %v", mistakes)
 	}
 
 	_, mistakes = define.CheckAgents(map[string]define.Agent{"a": {}}, define.Names{
@@ -115,6 +115,6 @@ func TestAgentsWithTheSameNames(t *testing.T) {
 	})
 	if len(mistakes) != 1 || !strings.Contains(mistakes[0].Error(),
 		"to a model, tools of this server could have the same names as agent.a") {
-		t.Error(mistakes)
+		t.Errorf("mistakes = %v", mistakes)
 	}
 }

@@ -39,7 +39,7 @@ func TestOverlap(t *testing.T) {
 				want = want || matches[i][k] && matches[j][k]
 			}
 			if Overlap(a, b) != want {
-				t.Errorf("%q and %q: %v", a, b, !want)
+				t.Errorf("a = %q and %q: %v", a, b, !want)
 			}
 		}
 	}

@@ -47,12 +47,12 @@ func TestReadAnswer(t *testing.T) {
 			err := engine.ReadAnswer(tt.answer, &got)
 			if tt.error == "" {
 				if err != nil || got.Text != tt.text {
-					t.Errorf("%.100q %v", got.Text, err)
+					t.Errorf("got.Text = %.100q %v", got.Text, err)
 				}
 				return
 			}
 			if err == nil || !strings.HasSuffix(err.Error(), tt.error) {
-				t.Errorf("%v, want %s", err, tt.error)
+				t.Errorf("engine.ReadAnswer(tt.answer, &got) = %v, want %s", err, tt.error)
 			}
 		})
 	}

@@ -104,7 +104,7 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 		h.Work(h.Engine)
 		p := h.Ended(h.Start("a", "Go."))
 		if *p.Record.State != record.Completed || len(called.all()) != 0 || len(h.Waits()) != 0 {
-			t.Fatalf("%s %q %q", *p.Record.State, text(p.Record.ErrorMessage), called.all())
+			t.Fatalf("p.Record.State = %s %q %q", *p.Record.State, text(p.Record.ErrorMessage), called.all())
 		}
 
 		for i, c := range h.Step(p).Cycles[:len(arguments)] {
@@ -212,7 +212,7 @@ func TestWaitOfAnEarlierVersion(t *testing.T) {
 			}
 			p := h.Ended(id)
 			if *p.Record.State != tt.want || tt.want == record.Failed && text(p.Record.ErrorKind) != "record_mismatch" {
-				t.Errorf("%s %q", *p.Record.State, text(p.Record.ErrorMessage))
+				t.Errorf("p.Record.State = %s %q", *p.Record.State, text(p.Record.ErrorMessage))
 			}
 			if made := strings.Contains(strings.Join(called.all(), "\n"), "calls "); made != (tt.want == record.Completed) {
 				t.Errorf("the tool heard %q", called.all())
@@ -299,7 +299,7 @@ func TestRedactedArguments(t *testing.T) {
 	}
 	if row := h.Step(p).Cycles[1].ToolCalls[0].Record; *row.State != record.Failed ||
 		text(row.Result) != `Bad arguments: the key "[secret]" is there twice` {
-		t.Errorf("%s %q", *row.State, text(row.Result))
+		t.Errorf("row.State = %s %q", *row.State, text(row.Result))
 	}
 }
 

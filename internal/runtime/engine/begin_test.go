@@ -84,17 +84,17 @@ func TestHeld(t *testing.T) {
 		t.Fatalf("%s began, which is held", got)
 	}
 	if p := h.Plan(held); *p.Record.State != record.Pending {
-		t.Errorf("%s", *p.Record.State)
+		t.Errorf("p.Record.State = %s", *p.Record.State)
 	}
 
 	if err := h.Runs.Begin(t.Context(), other, ""); !errors.Is(err, runstore.ErrBegun) {
-		t.Errorf("%v", err)
+		t.Errorf("h.Runs.Begin = %v", err)
 	}
 	if err := h.Runs.Begin(t.Context(), held, "somebody"); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Runs.Begin(t.Context(), held, "somebody"); !errors.Is(err, runstore.ErrBegun) {
-		t.Errorf("%v", err)
+		t.Errorf("h.Runs.Begin = %v", err)
 	}
 
 	if got := <-saved; got != held {
@@ -107,11 +107,11 @@ func TestHeld(t *testing.T) {
 
 	done, skipped := p.Steps[0].Record, p.Steps[1].Record
 	if text(done.Result) != "written" || string(done.Metadata) != `{"node":"[secret]"}` {
-		t.Errorf("%q %s", text(done.Result), done.Metadata)
+		t.Errorf("done.Result = %q %s", text(done.Result), done.Metadata)
 	}
 	if *skipped.State != record.Blocked || skipped.StartTime != nil || text(skipped.ErrorMessage) != "not [secret]" ||
 		text(skipped.AgentName) != "b" {
-		t.Errorf("%+v", skipped)
+		t.Errorf("skipped = %+v", skipped)
 	}
 
 	for _, id := range []string{held, other} {
@@ -122,7 +122,7 @@ func TestHeld(t *testing.T) {
 	}
 
 	if err := h.Runs.Begin(t.Context(), held, ""); !errors.Is(err, runstore.ErrEnded) {
-		t.Errorf("%v", err)
+		t.Errorf("h.Runs.Begin = %v", err)
 	}
 }
 

@@ -98,7 +98,8 @@ func TestNothingIsLiveInEndedRuns(t *testing.T) {
 			h.Work(h.Engine)
 			p := h.Ended(h.Start("a", "Go.", func(r *engine.Request) { r.Limits = tt.limits }))
 			if got := states(h.Step(p)); text(p.Record.ErrorKind) != tt.kind || tt.states != "" && got != tt.states {
-				t.Errorf("%s %s %s:\n%s, not\n%s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage), got,
+				t.Errorf("p.Record.State = %s %s %s:\n%s, not\n%s", *p.Record.State, text(p.Record.ErrorKind),
+					text(p.Record.ErrorMessage), got,
 					tt.states)
 			}
 		})

@@ -183,6 +183,6 @@ func TestGitTimesOutAfterItsEffect(t *testing.T) {
 		}
 	}
 	if log := gitIn(t, p.dir, "log", "--format=%s"); log != "Add a\nFirst" {
-		t.Errorf("%q", log)
+		t.Errorf("log = %q", log)
 	}
 }

@@ -73,7 +73,7 @@ func TestARunThatKillsItsWorkers(t *testing.T) {
 
 			if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "worker_lost" ||
 				!strings.Contains(text(p.Record.ErrorMessage), " 5 ") {
-				t.Errorf("%s, %s: %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+				t.Errorf("p.Record.State = %s, %s: %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 			}
 			if n := number(t, h, "SELECT count(*) FROM actlog.run WHERE NOT done OR worker_id IS NOT NULL"); n > 0 {
 				t.Errorf("%d runs are open", n)

@@ -29,7 +29,7 @@ func TestComplexity(t *testing.T) {
 	result, err := tool.Do(t.Context(), measure, measure.Spec().Policy,
 		tool.Call{Arguments: json.RawMessage(`{"max_results":100}`)}, 0)
 	if err != nil || result.Failed {
-		t.Fatal(result.Text, err)
+		t.Fatalf("result.Text = %v, %v", result.Text, err)
 	}
 
 	var measured struct {
@@ -54,7 +54,7 @@ func TestSize(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*/*.go")
 	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+		t.Fatalf("files = %v, %v", files, err)
 	}
 
 	lines := map[string]int{}

@@ -52,7 +52,7 @@ func TestRead(t *testing.T) {
 			_, err := graph.Read([]byte(row.text))
 			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) ||
 				err != nil && len(err.Error()) > 1000 {
-				t.Errorf("%.500v, want %q", err, row.want)
+				t.Errorf("graph.Read([]byte(row.text)) = %.500v, want %q", err, row.want)
 			}
 		})
 	}
@@ -69,11 +69,11 @@ func TestLinks(t *testing.T) {
 
 	if diff := cmp.Diff([]graph.Edge{{From: "a", To: "b"}, {From: "a", To: "c"}, {From: "b", To: "c"}},
 		g.Edges); diff != "" {
-		t.Error(diff)
+		t.Errorf("g.Edges (-want +got):\n%s", diff)
 	}
 	if g.Title != "T" || g.Nodes[0].Name != "a" || len(g.Nodes[2].Description) > 20_000 ||
 		!slices.Equal(g.Find("c").Dependencies, []string{"a", "b"}) {
-		t.Errorf("%q %q %d %q", g.Title, g.Nodes[0].Name, len(g.Nodes[2].Description), g.Find("c").Dependencies)
+		t.Errorf("g.Title = %q %q %d %q", g.Title, g.Nodes[0].Name, len(g.Nodes[2].Description), g.Find("c").Dependencies)
 	}
 	if a, b := g.Below("a"), g.Below("c"); a != 2 || b != 0 {
 		t.Errorf("%d below a, %d below c", a, b)
@@ -89,7 +89,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(text), string(must(json.Marshal(again)))); diff != "" {
-		t.Error(diff)
+		t.Errorf("must(json.Marshal(again)) (-want +got):\n%s", diff)
 	}
 }
 
@@ -121,7 +121,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(must(json.Marshal(g))), string(must(json.Marshal(again)))); diff != "" {
-			t.Error(diff)
+			t.Errorf("must(json.Marshal(again)) (-want +got):\n%s", diff)
 		}
 
 		done := map[string]bool{}
@@ -159,7 +159,7 @@ func TestReady(t *testing.T) {
 	for _, want := range [][]int{{0}, {1, 2, 3}, {4}, nil} {
 		wave := g.Ready(done, done)
 		if !slices.Equal(wave, want) {
-			t.Errorf("%v, want %v", wave, want)
+			t.Errorf("wave = %v, want %v", wave, want)
 		}
 		for _, i := range wave {
 			done[g.Nodes[i].ID] = true

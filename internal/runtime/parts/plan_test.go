@@ -56,16 +56,16 @@ func TestTemplates(t *testing.T) {
 	var d define.PlanDefinition
 	if err := json.Unmarshal(body, &d); err != nil || !ok || len(d.Steps) != 1 ||
 		strings.Join(d.Placeholders, " ") != "path" {
-		t.Fatalf("%s %v", body, err)
+		t.Fatalf("p.Definition = %s %v", body, err)
 	}
 
 	a := d.Steps[0].Agent
 	if a.Agent != "reader" || a.Model.Model != "o" || strings.Join(a.Tools, " ") != "files.read_file" ||
 		len(a.Policies) != 1 || !strings.Contains(string(a.ResponseSchema), `"size"`) {
-		t.Errorf("%+v", a)
+		t.Errorf("d.Steps[0].Agent = %+v", a)
 	}
 	if all := strings.Join(p.Provides(), " "); !strings.Contains(all, "tool:plan.nightly") {
-		t.Error(all)
+		t.Errorf("all = %v", all)
 	}
 
 	for _, name := range []string{"nightly", "plan.nightly"} {
@@ -76,7 +76,7 @@ func TestTemplates(t *testing.T) {
 	}
 	if r, id, err := s.Tool("agent.reader", map[string]string{"request": "a"}); err != nil || id != "" ||
 		r.Name != "reader" {
-		t.Errorf("%+v %q %v", r, id, err)
+		t.Errorf("s.Tool = %+v %q %v", r, id, err)
 	}
 
 	bad := new(record.InvalidError)

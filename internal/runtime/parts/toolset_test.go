@@ -23,6 +23,6 @@ func TestToolsetThatIsNotLinked(t *testing.T) {
 	const want = `toolsets.code: this program does not have the toolset code; ` +
 		`add it to the program with: import _ "github.com/actlog/actlog/agent/tool/code"`
 	if parts != nil || !errors.Is(err, tool.ErrNoToolset) || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+		t.Errorf("c.Open() = %v, want %s", err, want)
 	}
 }

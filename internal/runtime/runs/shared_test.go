@@ -66,7 +66,7 @@ func TestShared(t *testing.T) {
 			last = value
 		}
 		if last != "end" {
-			t.Errorf("%q", last)
+			t.Errorf("last = %q", last)
 		}
 	}
 

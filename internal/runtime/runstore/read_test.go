@@ -180,7 +180,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	add("d", time.Hour, r.Needs...)
 	claimed, err := enginetest.Claim(t.Context(), s, "d", r.Needs, 1)
 	if err != nil || len(claimed) != 1 {
-		t.Fatal(claimed, err)
+		t.Fatalf("claimed = %v, %v", claimed, err)
 	}
 
 	child := newRun("p")

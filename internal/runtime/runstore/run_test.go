@@ -474,7 +474,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	var asked runstore.Desired
 	if err := s.WriteRun(t.Context(), back.Lease, nil, runstore.Applied(), runstore.Finish(nil),
 		runstore.Asked(&asked)); err != nil || asked != runstore.DesiredCancel {
-		t.Fatal(asked, err)
+		t.Fatalf("asked = %v, %v", asked, err)
 	}
 	if err := s.Control(t.Context(), "p", runstore.Pause, ""); !errors.Is(err, runstore.ErrEnded) {
 		t.Errorf("pause after the end: %v", err)

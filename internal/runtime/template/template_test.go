@@ -17,7 +17,7 @@ func TestTemplate(t *testing.T) {
 
 	for i, want := range []string{"Read <<planId>>/x of $1.", "<<planId>>/x plan-7 <<>> <<a<b>> 1 << 2"} {
 		if got := template.Fill(texts[i], "plan-7", values); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("template.Fill = %q, want %q", got, want)
 		}
 	}
 	if err := template.Check(names, values); err != nil {
@@ -27,7 +27,7 @@ func TestTemplate(t *testing.T) {
 	delete(values, "the-repo")
 	var invalid *record.InvalidError
 	if err := template.Check(names, values); !errors.As(err, &invalid) || invalid.Field != "the-repo" {
-		t.Errorf("%v", err)
+		t.Errorf("template.Check(names, values) = %v", err)
 	}
 	if got := template.Fill(texts[0], "plan-7", nil); got != texts[0] {
 		t.Errorf("without values: %q", got)

@@ -135,7 +135,7 @@ func TestS10Connections(t *testing.T) {
 				}
 				resp.Body.Close()
 				if resp.StatusCode != http.StatusOK {
-					t.Errorf("%d", resp.StatusCode)
+					t.Errorf("resp.StatusCode = %d", resp.StatusCode)
 				}
 			}
 		})

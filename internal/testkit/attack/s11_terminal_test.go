@@ -138,7 +138,7 @@ func TestS11WhatIsApproved(t *testing.T) {
 	a := h.call("owner", http.MethodPost, "/api/v1/runs", body, "Prefer: wait=30")
 	id, _ := a.object()["planId"].(string)
 	if a.status != http.StatusOK || id == "" {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("a.status = %d %s", a.status, a.body)
 	}
 
 	for _, args := range [][]string{

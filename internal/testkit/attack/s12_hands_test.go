@@ -322,7 +322,7 @@ func TestS12HostileAgents(t *testing.T) {
 		}
 		for i, c := range all {
 			if state := made[i]["state"]; state != "FAILED" && !c.vain {
-				t.Errorf("%s %q is %s: %v", c.tool, made[i]["parameters"], state, made[i]["result"])
+				t.Errorf("c.tool = %s %q is %s: %v", c.tool, made[i]["parameters"], state, made[i]["result"])
 			}
 		}
 	}

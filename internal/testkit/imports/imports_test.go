@@ -269,7 +269,7 @@ func TestImports(t *testing.T) {
 	t.Parallel()
 	all := list(t)
 	for _, b := range breaches(all) {
-		t.Error(b)
+		t.Errorf("b = %v", b)
 	}
 
 	// Heavy packages must not be linked into agents, not even indirectly.

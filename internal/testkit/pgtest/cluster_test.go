@@ -280,7 +280,7 @@ func TestBrokenMigration(t *testing.T) {
 	t.Parallel()
 	_, err := openCluster(t.Context(), &Server{URL: sharedURL(t)}, migration(`CREATE TABLE oops;`))
 	if err == nil || !strings.Contains(err.Error(), "template") || !strings.Contains(err.Error(), "syntax error") {
-		t.Errorf("got %v", err)
+		t.Errorf("openCluster = %v", err)
 	}
 }
 

@@ -88,7 +88,7 @@ func TestEmpty(t *testing.T) {
 func TestMainIsMissing(t *testing.T) {
 	t.Parallel()
 	if _, err := new(lazyCluster).get(t); err == nil || !strings.Contains(err.Error(), "pgtest.Main") {
-		t.Errorf("got %v", err)
+		t.Errorf("new(lazyCluster).get() = %v", err)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestContainer(t *testing.T) {
 
 	c, err := openCluster(t.Context(), server, migrations.FS)
 	if err != nil {
-		t.Fatal(errors.Join(err, server.Close(context.Background())))
+		t.Fatalf("errors.Join = %v", errors.Join(err, server.Close(context.Background())))
 	}
 	t.Cleanup(func() {
 		if err := c.close(context.Background()); err != nil {
@@ -59,7 +59,7 @@ func TestServerNotAnswering(t *testing.T) {
 	t.Parallel()
 	s, how, err := obtain(t.Context(), "postgres://u:p@127.0.0.1:1/db?connect_timeout=2", embedpg.Config{})
 	if err != nil || s.Private || !strings.Contains(how, URLEnv) {
-		t.Fatalf("%v, %s, %v", s, how, err)
+		t.Fatalf("obtain = %v, %s, %v", s, how, err)
 	}
 	if _, err := serverVersion(t.Context(), s.URL); err == nil {
 		t.Error("a server answered")

@@ -55,7 +55,7 @@ func TestMessages(t *testing.T) {
 		`{"type":"tool_result","tool_use_id":%[1]q,"content":[{"type":"text","text":"sun"}],"is_error":true},{"type":"text","text":"Well?"}]},`+
 		`{"role":"system","content":"Be brief."}]}`, one, two))
 	if got := fields(t, w); got["stop_reason"] != "end_turn" {
-		t.Errorf("%v", got)
+		t.Errorf("fields(w) = %v", got)
 	}
 
 	seen := h.Requests()

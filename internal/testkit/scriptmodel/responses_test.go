@@ -66,7 +66,7 @@ func TestResponses(t *testing.T) {
 	seen := h.Requests()
 	if last := seen[len(seen)-1]; last.Turn != 1 || len(last.Request.Messages) != 5 ||
 		last.Request.Messages[2].Content != "I look." || len(last.Request.Messages[2].ToolCalls) != 2 {
-		t.Errorf("%+v", last)
+		t.Errorf("last = %+v", last)
 	}
 
 	for body, param := range map[string]string{
@@ -104,7 +104,7 @@ func TestIncompleteResponses(t *testing.T) {
 				got["status"], got["incomplete_details"], got["instructions"],
 				got["usage"].(map[string]any)["input_tokens_details"],
 			}); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", finish, diff)
+			t.Errorf("finish = %s (-want +got):\n%s", finish, diff)
 		}
 	}
 }

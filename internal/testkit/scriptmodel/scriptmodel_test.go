@@ -114,7 +114,7 @@ func TestConversation(t *testing.T) {
 		`"usage":{"prompt_tokens":9,"completion_tokens":11,"total_tokens":20,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}`+"\n",
 		first.ID, calls[0].ID, calls[1].ID)
 	if diff := cmp.Diff(want, w.Body.String()); diff != "" {
-		t.Error(diff)
+		t.Errorf("w.Body.String() (-want +got):\n%s", diff)
 	}
 
 	if calls[0].ID == calls[1].ID || len(calls[0].ID) != 29 || !strings.HasPrefix(calls[0].ID, "call_") {
@@ -260,7 +260,7 @@ func TestRoutes(t *testing.T) {
 				t.Errorf("status %d, want %d", w.Code, row.status)
 			}
 			if diff := cmp.Diff(row.body+"\n", w.Body.String()); diff != "" {
-				t.Error(diff)
+				t.Errorf("w.Body.String() (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -461,7 +461,7 @@ func TestStream(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("append(got, data) (-want +got):\n%s", diff)
 			}
 		})
 	}

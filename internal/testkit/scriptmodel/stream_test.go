@@ -96,7 +96,7 @@ func TestBreakOfWholeAnswers(t *testing.T) {
 	_, post := listen(t, oneTurn(scriptmodel.Turn{Content: "x", Break: &scriptmodel.Break{After: 3, Times: 2}}))
 	for range 2 {
 		if resp, err := post("/chat/completions", hello); !errors.Is(err, io.EOF) {
-			t.Errorf("%v, %v", resp, err)
+			t.Errorf("resp = %v, %v", resp, err)
 		}
 	}
 
@@ -164,12 +164,12 @@ func TestReasoning(t *testing.T) {
 	w := post(streamed)
 	if body := w.Body.String(); !strings.Contains(body, `{"role":"assistant","content":""}`) ||
 		!strings.Contains(body, `{"reasoning_content":"Is it really so?"}`) || strings.Contains(body, "usage") {
-		t.Error(body)
+		t.Errorf("w.Body.String() = %v", body)
 	}
 
 	if body := post(hello).Body.String(); !strings.Contains(body,
 		`"content":"yes","refusal":null,"reasoning_content":"Is it really so?"}`) || strings.Contains(body, "usage") {
-		t.Error(body)
+		t.Errorf("post(hello).Body.String() = %v", body)
 	}
 	if got := string(h.Requests()[0].Body); got != streamed {
 		t.Errorf("recorded %s", got)
@@ -191,14 +191,14 @@ func TestReasoning(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, map[string]any{"content": got["content"], "usage": got["usage"]}); diff != "" ||
 		signature == "" {
-		t.Error(diff)
+		t.Errorf("want (-got +want):\n%s", diff)
 	}
 
 	if body := message(streamed).Body.String(); !strings.Contains(
 		body, `{"type":"thinking_delta","thinking":"Is it really so?"}`,
 	) ||
 		!strings.Contains(body, fmt.Sprintf(`{"type":"signature_delta","signature":%q}`, signature)) {
-		t.Error(body)
+		t.Errorf("message(streamed).Body.String() = %v", body)
 	}
 	for sent, status := range map[string]int{signature: 200, "forged": 400} {
 		w := message(`{"model":"m-1","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":[` +

@@ -35,18 +35,18 @@ func TestAnswers(t *testing.T) {
 		}
 		if contentType == otlp.TypeJSON {
 			if string(body) != `{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"why"}}` {
-				t.Errorf("%s", body)
+				t.Errorf("AnswerLogs = %s", body)
 			}
 		} else if n, reason, err := otlp.Partial(body); err != nil || n != 3 || reason != "why" {
-			t.Errorf("%d %q %v", n, reason, err)
+			t.Errorf("otlp.Partial(body) = %d %q %v", n, reason, err)
 		}
 	}
 
 	if got := string(otlp.Refused(otlp.TypeJSON, `a "b"`)); got != `{"message":"a \"b\""}` {
-		t.Error(got)
+		t.Errorf("string = %v", got)
 	}
 	if got := string(otlp.Refused(otlp.TypeProtobuf, "ab")); got != "\x12\x02ab" {
-		t.Errorf("%q", got)
+		t.Errorf("string = %q", got)
 	}
 
 	for _, said := range []string{"", "ab", strings.Repeat("é", 200)} {

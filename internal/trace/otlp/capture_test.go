@@ -130,7 +130,7 @@ func TestCaptures(t *testing.T) {
 
 	folders, err := filepath.Glob(filepath.Join(captures, "*", "main.py"))
 	if err != nil || len(folders) < 7 {
-		t.Fatal(folders, err)
+		t.Fatalf("folders = %v, %v", folders, err)
 	}
 	for _, path := range folders {
 		name := filepath.Base(filepath.Dir(path))

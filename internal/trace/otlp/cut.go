@@ -48,8 +48,11 @@ func Cut(contentType string, body []byte, maxBytes, maxCount int) ([]Part, error
 
 // cut cuts a valid protobuf body by field numbers, which are the same for spans and log records.
 func cut(signal Signal, body []byte, maxBytes, maxCount int) (parts []Part) {
-	const resources = 1
-	const scopes, items = 2, 2
+	const (
+		resources = 1 // of the export
+		scopes    = 2 // of a resource
+		items     = 2 // of a scope
+	)
 	next := Part{Signal: signal}
 
 	_, inBody := split(body, resources)

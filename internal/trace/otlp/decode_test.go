@@ -43,7 +43,7 @@ func decodeOne(t testing.TB, set func(ptrace.Span)) otlp.Span {
 	body, _ := oneSpan(t, set)
 	batch, err := otlp.DecodeTraces(otlp.TypeProtobuf, body)
 	if err != nil || len(batch.Spans) != 1 {
-		t.Fatalf("%v %+v", err, batch)
+		t.Fatalf("otlp.DecodeTraces(otlp.TypeProtobuf, body) = %v %+v", err, batch)
 	}
 	return batch.Spans[0]
 }
@@ -109,7 +109,7 @@ func TestDecodeKeepsEveryField(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]otlp.Span{want}, batch.Spans); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", contentType, diff)
+			t.Errorf("contentType = %s (-want +got):\n%s", contentType, diff)
 		}
 		if diff := cmp.Diff(batch.Spans, kept(t, batch.Spans)); diff != "" {
 			t.Errorf("%s (-decoded +stored):\n%s", contentType, diff)
@@ -143,7 +143,7 @@ func TestInvalidTextIsReplacedAndLongTextIsCut(t *testing.T) {
 
 	if !strings.HasPrefix(got.Name, "a\uFFFDb\uFFFDnn") || got.StatusMessage != "\uFFFD" ||
 		got.Attributes.Get("bad\uFFFD") != "\uFFFD" {
-		t.Errorf("%.20q %q %.80v", got.Name, got.StatusMessage, got.Attributes)
+		t.Errorf("got.Name = %.20q %q %.80v", got.Name, got.StatusMessage, got.Attributes)
 	}
 	if s := got.Attributes.Get("long"); s != strings.TrimSuffix(long, "-cut") {
 		t.Errorf("%d bytes of a long text", len(s))
@@ -220,7 +220,7 @@ func TestNamesOfScopesThatWereCut(t *testing.T) {
 			got = append(got, strings.Join(batch.Spans[i].Truncated, " "))
 		}
 		if diff := cmp.Diff([]string{"", "", "scope", "scope", "", ""}, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", signal, diff)
+			t.Errorf("signal = %s (-want +got):\n%s", signal, diff)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func TestSpansWithoutIDsAreRejected(t *testing.T) {
 	batch, err := otlp.DecodeTraces(otlp.TypeProtobuf, body)
 	if err != nil || batch.Rejected != 3 || len(batch.Spans) != 1 || !strings.Contains(batch.Reason, "trace id") ||
 		batch.Spans[0].ParentID != "" {
-		t.Errorf("%v %+v", err, batch)
+		t.Errorf("otlp.DecodeTraces(otlp.TypeProtobuf, body) = %v %+v", err, batch)
 	}
 }
 
@@ -348,7 +348,7 @@ func TestLogRecordsBecomeEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", contentType, diff)
+			t.Errorf("contentType = %s (-want +got):\n%s", contentType, diff)
 		}
 		if _, err := otlp.DecodeTraces(contentType, body); err == nil || !strings.Contains(err.Error(), "/v1/logs") {
 			t.Errorf("%s as traces: %v", contentType, err)

@@ -154,7 +154,7 @@ func TestFaults(t *testing.T) {
 
 			_, err := decode(contentType, []byte(tt.body))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Fatalf("%v, want %s", err, tt.want)
+				t.Fatalf("decode(contentType, []byte(tt.body)) = %v, want %s", err, tt.want)
 			}
 			for _, word := range []string{
 				"proto:", "pdata", "Read", "wireType", "Unmarshal", "iter", "error found in", "EOF", "json:",

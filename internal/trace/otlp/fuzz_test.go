@@ -147,7 +147,7 @@ func FuzzProject(f *testing.F) {
 		}
 		changes := otlp.Project(spans)
 		if err := check(changes); err != nil {
-			t.Fatalf("%v\n%s", err, lines(t, changes))
+			t.Fatalf("check(changes) = %v\n%s", err, lines(t, changes))
 		}
 
 		slices.Reverse(spans)

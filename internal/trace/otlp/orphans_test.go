@@ -22,7 +22,7 @@ func closed(t testing.TB, spans []otlp.Span) []record.Change {
 	p.Close()
 	changes, _ := p.Changes()
 	if err := check(changes); err != nil {
-		t.Fatalf("%v\n%s", err, lines(t, changes))
+		t.Fatalf("check(changes) = %v\n%s", err, lines(t, changes))
 	}
 	return changes
 }
@@ -177,7 +177,7 @@ func TestParentsThatNeverArrive(t *testing.T) {
 			t.Parallel()
 			spans := made(t, c.spans...)
 			if got := run(project(t, spans)); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
+				t.Errorf("run(project(spans)):\n%s, want\n%s", got, c.want)
 			}
 
 			want := c.quiet
@@ -204,11 +204,11 @@ func TestTheParentArrivesAfterAll(t *testing.T) {
 	without := append(spans[:2:2], spans[3:]...)
 
 	if got, want := run(project(t, without)), "COMPLETED 90: a COMPLETED 2+1"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+		t.Errorf("run(project(without)):\n%s, want\n%s", got, want)
 	}
 	if got, want := run(project(t, append(without, spans[2]))),
 		"COMPLETED 90: a COMPLETED 1+1, ask COMPLETED 1+0"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+		t.Errorf("run(project(append(without, spans[2]))):\n%s, want\n%s", got, want)
 	}
 	anyOrder(t, spans)
 }

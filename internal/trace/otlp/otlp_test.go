@@ -253,7 +253,7 @@ func project(t testing.TB, spans []otlp.Span) []record.Change {
 	t.Helper()
 	changes := otlp.Project(spans)
 	if err := check(changes); err != nil {
-		t.Fatalf("%v\n%s", err, lines(t, changes))
+		t.Fatalf("check(changes) = %v\n%s", err, lines(t, changes))
 	}
 	return changes
 }
@@ -290,7 +290,7 @@ func TestEveryFixtureHasTheSameTree(t *testing.T) {
 			t.Parallel()
 			changes := project(t, decode(t, files...))
 			if got := outline(changes); got != theTree {
-				t.Errorf("got  %s\nwant %s", got, theTree)
+				t.Errorf("outline(changes):\n%s, want\n%s", got, theTree)
 			}
 			golden(t, filepath.Join("testdata", "fixtures", name+".golden"), lines(t, changes))
 		})
@@ -424,12 +424,12 @@ func TestWithoutCallIDs(t *testing.T) {
 			}
 
 			if got := outline(project(t, spans)); got != theTree {
-				t.Errorf("got  %s\nwant %s", got, theTree)
+				t.Errorf("outline(project(spans)):\n%s, want\n%s", got, theTree)
 			}
 
 			for _, tool := range sorted(otlp.Project(spans)).tools {
 				if tool.ProviderCallID != nil || tool.Result == nil || *tool.Result == "" || *tool.Parameters == "" {
-					t.Errorf("%+v", tool)
+					t.Errorf("tool = %+v", tool)
 				}
 			}
 		})
@@ -479,7 +479,7 @@ func TestWithoutToolSpans(t *testing.T) {
 				got = strings.Replace(strings.Replace(got, "fail_tool COMPLETED?", "fail_tool FAILED", 1), "fail_tool FAILED?",
 					"fail_tool FAILED", 1)
 				if got != want {
-					t.Errorf("got  %s\nwant %s", got, want)
+					t.Errorf("strings.Replace:\n%s, want\n%s", got, want)
 				}
 
 				for _, tool := range sorted(changes).tools {

@@ -82,7 +82,7 @@ func TestPipelines(t *testing.T) {
 			t.Parallel()
 			spans := made(t, c.spans...)
 			if got := pipelineOf(t, spans); got != c.want {
-				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+				t.Errorf("pipelineOf(spans):\n%s\nwant\n%s", got, c.want)
 			}
 			if c.want != "" {
 				anyOrder(t, spans)
@@ -100,7 +100,7 @@ func TestAPipelineThatCallsAModel(t *testing.T) {
 		`{"id": "3", "parent": "2", "name": "chat m", "start": 3, "end": 9, "attributes": {"openinference.span.kind": "LLM"}}`)
 
 	if got, want := run(project(t, spans)), "COMPLETED 90: Pipeline COMPLETED 1+0"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+		t.Errorf("run(project(spans)):\n%s, want\n%s", got, want)
 	}
 	anyOrder(t, spans)
 }
@@ -122,7 +122,7 @@ func TestHaystack(t *testing.T) {
 		"\nAgent.run COMPLETED: Tell me about a trip to Paris -> " + answer +
 		"\nAgent.run COMPLETED: When was Paris founded? -> Founded in the 3rd century BC."
 	if got := pipelineOf(t, batch.Spans); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+		t.Errorf("pipelineOf(batch.Spans):\n%s\nwant\n%s", got, want)
 	}
 	anyOrder(t, batch.Spans)
 }

@@ -254,7 +254,7 @@ func TestRunsOfLogRecords(t *testing.T) {
 
 			for i, spans := range traces {
 				if got := describeRows(closed(t, spans)); got != c.want[i] {
-					t.Errorf("got\n%s\nwant\n%s", got, c.want[i])
+					t.Errorf("describeRows(closed(spans)):\n%s\nwant\n%s", got, c.want[i])
 				}
 				if plan := sorted(project(t, spans)).plans[0]; *plan.State != record.Running { // more may come
 					t.Errorf("at once it is %s", *plan.State)
@@ -354,7 +354,7 @@ func TestRecordsThatNameSpans(t *testing.T) {
 			batch := decodeLogs(t, logged(t, "codex_cli_rs", "codex_otel.log_only", c.records...))
 			spans = append(spans, batch.Spans...)
 			if got := describeRows(project(t, spans)); got != c.want {
-				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+				t.Errorf("describeRows(project(spans)):\n%s\nwant\n%s", got, c.want)
 			}
 			anyOrder(t, spans)
 		})
@@ -368,7 +368,7 @@ func TestTokensOfATurn(t *testing.T) {
 		"codex.turn.token_usage.input_tokens": 500, "codex.turn.token_usage.cached_input_tokens": 300, "codex.turn.token_usage.output_tokens": 50, "codex.turn.token_usage.reasoning_output_tokens": 20, "codex.turn.token_usage.total_tokens": 550}}`)
 	const want = "codex COMPLETED in thread-1:  ->\n codex COMPLETED:  ->\n  gpt-5.4 COMPLETED 500/300 50/20"
 	if got := describeRows(project(t, spans)); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+		t.Errorf("describeRows(project(spans)):\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -379,13 +379,13 @@ func TestOtherLogRecords(t *testing.T) {
 		0, "order", map[string]any{"session.id": "s-1", "prompt.id": "p1"}, "",
 	}))
 	if len(batch.Spans) > 0 || batch.Ignored != 1 || len(batch.Rowless) != 1 {
-		t.Errorf("%+v", batch)
+		t.Errorf("batch = %+v", batch)
 	}
 
 	batch = decodeLogs(t, logged(t, "claude-code", "com.anthropic.claude_code.events",
 		logRecord{0, "plugin_loaded", map[string]any{"session.id": "s-1"}, ""},
 		logRecord{0, "user_prompt", map[string]any{"prompt": "of no session"}, ""}))
 	if len(batch.Spans) > 0 || batch.Ignored != 2 || len(batch.Rowless) != 0 {
-		t.Errorf("%+v", batch)
+		t.Errorf("batch = %+v", batch)
 	}
 }

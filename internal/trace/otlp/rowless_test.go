@@ -172,7 +172,7 @@ func TestRealFrameworksAreUnderstood(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("testdata/fixtures/*.json")
 	if err != nil || len(names) == 0 {
-		t.Fatal(names, err)
+		t.Fatalf("names = %v, %v", names, err)
 	}
 
 	for _, name := range names {
@@ -213,7 +213,7 @@ func TestTalliesAreBounded(t *testing.T) {
 		count += e.Count
 		for _, s := range append([]string{k.Scope, k.Attribute, k.Kind}, e.Attributes...) {
 			if len(s) > 100 || !utf8.ValidString(s) || strings.Contains(s, "\x00") || strings.Contains(s, "secret") {
-				t.Fatalf("%q", s)
+				t.Fatalf("s = %q", s)
 			}
 		}
 		if len(e.Attributes) > otlp.MaxExampleNames {

@@ -69,7 +69,7 @@ func TestFailedCalls(t *testing.T) {
 			tools := sorted(project(t, spans)).tools
 			if len(tools) != 1 || *tools[0].Name != "pay" || *tools[0].State != record.Failed ||
 				deref(tools[0].ErrorKind) != c.kind || deref(tools[0].ErrorMessage) != c.message {
-				t.Errorf("%+v", tools)
+				t.Errorf("tools = %+v", tools)
 			}
 			anyOrder(t, spans)
 		})
@@ -87,7 +87,7 @@ func TestFailedParts(t *testing.T) {
 	))).tools
 
 	if len(tools) != 2 || *tools[0].State != record.Completed || *tools[1].State != record.Failed {
-		t.Errorf("%+v", tools)
+		t.Errorf("tools = %+v", tools)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestNamesOfTools(t *testing.T) {
 			r := sorted(project(t, spans))
 			if len(r.plans) != 1 || len(r.tools) != 2 || deref(r.tools[1].ProviderCallID) != "c2" ||
 				deref(r.tools[1].Name) != called || r.tools[1].Inferred != nil {
-				t.Errorf("%s", lines(t, project(t, spans)))
+				t.Errorf("lines(project(spans)) = %s", lines(t, project(t, spans)))
 			}
 		})
 	}
@@ -286,7 +286,7 @@ func TestNamesOfAgents(t *testing.T) {
 			r := sorted(project(t, made(t, `{"id": "1", "start": 1, "end": 90, `+span+`}`,
 				`{"id": "2", "parent": "1", "name": "chat m", "start": 10, "end": 20, "attributes": {"gen_ai.operation.name": "chat"}}`)))
 			if len(r.steps) != 1 || *r.steps[0].AgentName != want || *r.plans[0].Name != want {
-				t.Errorf("%+v", r.steps)
+				t.Errorf("r.steps = %+v", r.steps)
 			}
 		})
 	}
@@ -350,7 +350,8 @@ func TestOutcomes(t *testing.T) {
 				`{"id": "2", "parent": "1", "name": "pay", "start": 2, "end": 3, `+c.status+`, "attributes": {`+attributes+
 					`}}`))).tools[0]
 			if deref(tool.Result) != c.result || deref(tool.ErrorMessage) != c.message || *tool.State != c.state {
-				t.Errorf("%s %q %q, want %s %q %q", *tool.State, deref(tool.Result), deref(tool.ErrorMessage), c.state, c.result,
+				t.Errorf("tool.State = %s %q %q, want %s %q %q", *tool.State, deref(tool.Result), deref(tool.ErrorMessage),
+					c.state, c.result,
 					c.message)
 			}
 		})
@@ -398,7 +399,7 @@ func TestRunsOfAgents(t *testing.T) {
 			spans := made(t, c.spans...)
 			r := sorted(project(t, spans))
 			if len(r.plans) != len(r.steps) {
-				t.Fatalf("%s", lines(t, project(t, spans)))
+				t.Fatalf("lines(project(spans)) = %s", lines(t, project(t, spans)))
 			}
 
 			var got []string
@@ -407,12 +408,13 @@ func TestRunsOfAgents(t *testing.T) {
 				got = append(got, deref(p.Name)+": "+deref(s.AgentName))
 				if deref(p.UserRequest) != "Where to?" || deref(s.AgentRequest) != "Where to?" || deref(p.Summary) != "Oslo" ||
 					deref(s.Result) != "Oslo" {
-					t.Errorf("%q, %q: %q, %q", deref(p.UserRequest), deref(s.AgentRequest), deref(p.Summary), deref(s.Result))
+					t.Errorf("p.UserRequest = %q, %q: %q, %q", deref(p.UserRequest), deref(s.AgentRequest), deref(p.Summary),
+						deref(s.Result))
 				}
 			}
 
 			if strings.Join(got, ", ") != c.want {
-				t.Errorf("%q, want %q", got, c.want)
+				t.Errorf("append = %q, want %q", got, c.want)
 			}
 			for _, cycle := range r.cycles { // a framework's format is no provider
 				if cycle.Provider != nil {
@@ -464,7 +466,7 @@ func TestDelegates(t *testing.T) {
 			s, tool := r.steps[1], r.tools[0]
 			if len(r.plans) != 2 || deref(r.plans[1].Name) != c.agent || deref(s.AgentName) != c.agent ||
 				deref(s.AgentRequest) != c.asked || deref(tool.Result) != c.results {
-				t.Errorf("%s", lines(t, project(t, spans)))
+				t.Errorf("lines(project(spans)) = %s", lines(t, project(t, spans)))
 			}
 			anyOrder(t, spans)
 		})
@@ -567,7 +569,7 @@ func TestNamesInEvents(t *testing.T) {
 				`", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "`+kind+`"}}`, c.part, model)
 			r := sorted(project(t, spans))
 			if len(r.steps) != 1 || deref(r.steps[0].AgentName) != c.want || deref(r.plans[0].Name) != c.want {
-				t.Errorf("%q %q, want %q", deref(r.steps[0].AgentName), deref(r.plans[0].Name), c.want)
+				t.Errorf("r.steps[0].AgentName = %q %q, want %q", deref(r.steps[0].AgentName), deref(r.plans[0].Name), c.want)
 			}
 			anyOrder(t, spans)
 		})
@@ -583,6 +585,6 @@ func TestCallsOfTheInnerSpan(t *testing.T) {
 		`{"id": "3", "parent": "2", "name": "raw_gen_ai_request", "start": 2, "end": 20, "attributes": {"llm.openai.choices": "[{'finish_reason': 'tool_calls', 'message': {'role': 'assistant', 'content': 'I look.', 'tool_calls': [{'id': 'c1', 'type': 'function', 'function': {'name': 'look', 'arguments': '{}'}}]}}]"}}`)))
 	if out := deref(r.cycles[0].ThinkOutput); len(r.cycles) != 1 || !strings.Contains(out, `"look"`) ||
 		!strings.Contains(out, "I look.") || len(r.tools) != 1 || deref(r.tools[0].ProviderCallID) != "c1" {
-		t.Errorf("%s", out)
+		t.Errorf("deref(r.cycles[0].ThinkOutput) = %s", out)
 	}
 }

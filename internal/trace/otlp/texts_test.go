@@ -96,7 +96,7 @@ func TestNumbersThatAreNone(t *testing.T) {
 		deref(r.tools[0].Parameters) != `{"score":NaN}` ||
 		deref(r.cycles[0].ThinkInput) !=
 			`[{"role":"user","parts":[{"type":"text","content":"Rate this lamp.","score":NaN}]}]` {
-		t.Errorf("%s\n%s", got, lines(t, changes))
+		t.Errorf("outline(changes) = %s\n%s", got, lines(t, changes))
 	}
 
 	// What is sent in place of 7 changes nothing but that.
@@ -167,7 +167,7 @@ func TestWordsLikeNumbers(t *testing.T) {
 	r := received(t, ask(t, "gen_ai.operation.name", "chat", "gen_ai.input.messages",
 		`[{"role":"user","content":"Is NaN, [NaN] or -Infinity it?","x":NaN}]`)...)
 	if got := deref(r.plans[0].Title); got != "Is NaN, [NaN] or -Infinity it?" {
-		t.Error(got)
+		t.Errorf("deref(r.plans[0].Title) = %v", got)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestCutMessages(t *testing.T) {
 		!strings.HasPrefix(summary, "Offer B is the cheapest") ||
 		!strings.Contains(string(r.cycles[0].Metadata),
 			`"truncatedAttributes":["gen_ai.input.messages","gen_ai.output.messages"]`) {
-		t.Errorf("%q, %q\n%s", title, summary, lines(t, changes))
+		t.Errorf("title = %q, %q\n%s", title, summary, lines(t, changes))
 	}
 
 	if got := deref(r.cycles[0].ThinkInput); got !=
@@ -348,7 +348,7 @@ func TestCutElsewhere(t *testing.T) {
 	r := received(t, ask(t, "gen_ai.operation.name", "chat", "gen_ai.system_instructions", "Be brief.",
 		"gen_ai.input.messages", cut)...)
 	if got := deref(r.cycles[0].ThinkInput); got != `[{"role":"system","content":"Be brief."},`+cut[1:] {
-		t.Error(got)
+		t.Errorf("deref(r.cycles[0].ThinkInput) = %v", got)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestNotCut(t *testing.T) {
 		t, ask(t)[0], `{"id": "2", "parent": "1", "name": "execute_tool look", "start": 10, "end": 20, "attributes": {"gen_ai.tool.call.arguments": "{\"q\":\"la", "gen_ai.tool.call.result": `+quoted(t, result)+`}}`,
 	)
 	if got := r.tools[0]; deref(got.Parameters) != `{"q":"la` || deref(got.Result) != result {
-		t.Errorf("%q, %q", deref(got.Parameters), deref(got.Result))
+		t.Errorf("got.Parameters = %q, %q", deref(got.Parameters), deref(got.Result))
 	}
 }
 
@@ -422,18 +422,18 @@ func TestLaminar(t *testing.T) {
 	if got := outline(changes); len(r.cycles) != 3 || len(r.tools) != 1 || deref(p.ConversationID) != "ls-1" ||
 		deref(p.UserID) != "u-1" ||
 		deref(p.UserRequest) != "Which lamp?" || deref(p.Summary) != "The blue one." {
-		t.Errorf("%s\n%s", got, lines(t, changes))
+		t.Errorf("outline(changes) = %s\n%s", got, lines(t, changes))
 	}
 
 	if call := r.tools[0]; deref(call.Name) != "search_stock" || deref(call.Parameters) != `{"q":"lamp"}` ||
 		deref(call.Result) != `{"n":3}` {
-		t.Errorf("%s", lines(t, []record.Change{call}))
+		t.Errorf("lines = %s", lines(t, []record.Change{call}))
 	}
 
 	own := slices.IndexFunc(r.cycles, func(c *record.ThinkAct) bool { return deref(c.ModelName) == "gpt-5.1" })
 	if c := r.cycles[own]; deref(c.ThinkOutput) != "The blue one." || *c.CostUSD != 0.05 ||
 		deref(c.ThinkInput) != `[{"role":"user","content":"Which lamp?"}]` {
-		t.Errorf("%s", lines(t, []record.Change{c}))
+		t.Errorf("lines = %s", lines(t, []record.Change{c}))
 	}
 
 	// Others than LLM and TOOL make no row, a text as JSON is that text, and messages of gen_ai are nearer to the
@@ -457,9 +457,9 @@ func TestLaminar(t *testing.T) {
 		deref(r.cycles[0].ThinkInput) != `Is "it" so?` || deref(r.cycles[0].ThinkOutput) != "It is." ||
 		!strings.Contains(deref(r.cycles[1].ThinkInput), "Why?") || !slices.Equal(r.plans[0].Tags, []string{"a", "b"}) {
 		for _, c := range r.cycles {
-			t.Errorf("%s", lines(t, []record.Change{c}))
+			t.Errorf("lines = %s", lines(t, []record.Change{c}))
 		}
-		t.Errorf("%+v %v", r.tools, r.plans[0].Tags)
+		t.Errorf("r.tools = %+v %v", r.tools, r.plans[0].Tags)
 	}
 }
 
@@ -489,18 +489,18 @@ func TestSentry(t *testing.T) {
 	r := sorted(changes)
 	if got := outline(changes); got != "helper COMPLETED: [search COMPLETED] []" ||
 		deref(r.plans[0].UserRequest) != "Which lamp?" || deref(r.plans[0].Summary) != "The blue one." {
-		t.Errorf("%s\n%s", got, lines(t, changes))
+		t.Errorf("outline(changes) = %s\n%s", got, lines(t, changes))
 	}
 
 	if call := r.tools[0]; deref(call.Parameters) != `{"q":1}` || deref(call.Result) != "blue" || call.Inferred != nil {
-		t.Errorf("%s", lines(t, []record.Change{call}))
+		t.Errorf("lines = %s", lines(t, []record.Change{call}))
 	}
 	if c := r.cycles[0]; *c.OutputTokens != 20 || *c.ReasoningTokens != 15 || *c.CacheReadInputTokens != 4 ||
 		*c.CacheCreationInputTokens != 3 || *c.InputTokens != 10 || !strings.Contains(deref(c.ThinkOutput), "I look.") {
-		t.Errorf("%s", lines(t, []record.Change{c}))
+		t.Errorf("lines = %s", lines(t, []record.Change{c}))
 	}
 	if got := deref(r.cycles[1].ThinkOutput); got != "The blue one.\nOr the red one." {
-		t.Error(got)
+		t.Errorf("deref(r.cycles[1].ThinkOutput) = %v", got)
 	}
 	anyOrder(t, spans)
 
@@ -538,18 +538,18 @@ func TestKoog(t *testing.T) {
 	t.Parallel()
 	changes := project(t, decode(t, "koog.json"))
 	if got := outline(changes); got != "aa11 COMPLETED: [HelloTool COMPLETED, ByeTool COMPLETED] []" {
-		t.Errorf("%s\n%s", got, lines(t, changes))
+		t.Errorf("outline(changes) = %s\n%s", got, lines(t, changes))
 	}
 	for _, call := range sorted(changes).tools {
 		if call.Inferred != nil || deref(call.Parameters) != `{"name":"lamp"}` {
-			t.Errorf("%s", lines(t, []record.Change{call}))
+			t.Errorf("lines = %s", lines(t, []record.Change{call}))
 		}
 	}
 
 	// Without the span of a tool, the call is known from the answer.
 	spans := slices.DeleteFunc(decode(t, "koog.json"), func(s otlp.Span) bool { return s.Name == "tool.ByeTool" })
 	if got := outline(project(t, spans)); got != "aa11 COMPLETED: [HelloTool COMPLETED, ByeTool UNKNOWN?] []" {
-		t.Error(got)
+		t.Errorf("outline(project(spans)) = %v", got)
 	}
 
 	agent := func(name, more string) string {

@@ -75,7 +75,7 @@ func callTraces(
 func wantCode(t testing.TB, err error, code codes.Code, says string) {
 	t.Helper()
 	if got := status.Convert(err); got.Code() != code || !strings.Contains(got.Message(), says) {
-		t.Errorf("%v %q, want %v %q", got.Code(), got.Message(), code, says)
+		t.Errorf("got.Code() = %v %q, want %v %q", got.Code(), got.Message(), code, says)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestKeysOfCalls(t *testing.T) {
 	} {
 		_, err := callTraces(tt.ctx, conn, apitest.AgentTrace(1, nil))
 		if status.Code(err) != tt.code {
-			t.Errorf("%v, want %v", err, tt.code)
+			t.Errorf("callTraces = %v, want %v", err, tt.code)
 		}
 	}
 
@@ -237,7 +237,7 @@ func TestKeysOfCalls(t *testing.T) {
 	wantCode(t, call(t.Context(), conn, make([]byte, 65<<20)), codes.Unauthenticated, "API key")
 	if found := log.Lines("msg=request", "route=/opentelemetry.proto.collector.trace.v1.TraceService/Export",
 		"status=200", "key=writer"); len(found) != 2 {
-		t.Errorf("%q", found)
+		t.Errorf("found = %q", found)
 	}
 	if found := log.Lines(write); len(found) > 0 {
 		t.Errorf("the log has the key: %q", found)
@@ -295,10 +295,10 @@ func TestMessagesThatNeverEnd(t *testing.T) {
 
 			code, err := strconv.ParseUint(resp.Header.Get("Grpc-Status"), 10, 32)
 			if err != nil {
-				t.Errorf("%v", resp.Header)
+				t.Errorf("resp.Header = %v", resp.Header)
 			}
 			if (codes.Code(code) == codes.ResourceExhausted) != (resp.Header.Get("Grpc-Status-Details-Bin") != "") {
-				t.Errorf("%v", resp.Header)
+				t.Errorf("resp.Header = %v", resp.Header)
 			}
 			answers <- codes.Code(code)
 		})

@@ -370,7 +370,7 @@ func TestSlowWritesAreNotAnOutage(t *testing.T) {
 		a := c.Export("/v1/traces", contentType, encode(t, apitest.AgentTrace(1, nil)))
 		wantRefused(t, a, http.StatusServiceUnavailable, contentType, "took too long")
 		if strings.Contains(string(a.Body), "cannot be reached") {
-			t.Errorf("%s", a.Body)
+			t.Errorf("a.Body = %s", a.Body)
 		}
 	}
 }
@@ -796,7 +796,7 @@ func TestTracesThatCannotBeKept(t *testing.T) {
 	logs := apitest.Marshal(t, someLogs(2), new(plog.JSONMarshaler).MarshalLogs)
 	if a := c.Export("/v1/logs", otlp.TypeJSON, logs); a.Status != http.StatusOK ||
 		!strings.Contains(string(a.Body), `"rejectedLogRecords":"1"`) {
-		t.Errorf("%d %s", a.Status, a.Body)
+		t.Errorf("a.Status = %d %s", a.Status, a.Body)
 	}
 
 	c.WantMetric(`actlog_otlp_items_total{result="accepted",signal="traces"}`, 8)

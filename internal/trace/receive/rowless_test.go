@@ -104,7 +104,7 @@ func TestWhatIsNotUnderstoodIsVisible(t *testing.T) {
 		c.WantMetric(`actlog_otlp_without_row_total{reason="`+reason+`"}`, want)
 	}
 	if lines := log.Lines("level=WARN", "not understood", "scope=acme.agents", "kind=AGENT"); len(lines) != 1 {
-		t.Errorf("%q", lines)
+		t.Errorf("lines = %q", lines)
 	}
 	wantStatus(t, c.Get(unknownPath+"?limit=3"), http.StatusBadRequest)
 }
@@ -155,14 +155,14 @@ func TestWhatIsUnderstoodWarnsNobody(t *testing.T) {
 		wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, all)), otlp.TypeProtobuf)
 		response, err := callTraces(t.Context(), connect(c), all)
 		if err != nil || response.PartialSuccess().ErrorMessage() != "" {
-			t.Error(response, err)
+			t.Errorf("response = %v, %v", response, err)
 		}
 	}
 
 	response, err := callTraces(t.Context(), connect(c), foreign(3))
 	if err != nil || response.PartialSuccess().RejectedSpans() != 0 ||
 		!strings.Contains(response.PartialSuccess().ErrorMessage(), "acme.agents") {
-		t.Error(response.PartialSuccess().ErrorMessage(), err)
+		t.Errorf("response.PartialSuccess().ErrorMessage() = %v, %v", response.PartialSuccess().ErrorMessage(), err)
 	}
 }
 

@@ -327,6 +327,6 @@ func TestKnown(t *testing.T) {
 	)
 
 	if got, want := chat.Known(now, before, reply), []bool{true, true, true, false, false}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("chat.Known(now, before, reply) = %v, want %v", got, want)
 	}
 }

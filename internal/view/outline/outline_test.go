@@ -120,7 +120,7 @@ func TestOutline(t *testing.T) {
 		t.Errorf("the cause is %s, recovered %t", cause, o.Found.Recovered)
 	}
 	if at, ok := o.Find("call:b/0/c%2Fd"); !ok || len(o.Path(at)) != 4 {
-		t.Errorf("%d %t", at, ok)
+		t.Errorf("at = %d %t", at, ok)
 	}
 	if _, ok := o.Find("call:none"); ok {
 		t.Error("found what there is not")

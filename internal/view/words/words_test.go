@@ -42,7 +42,7 @@ func TestMoreInRun(t *testing.T) {
 		{1_200, false, "1,200 more in this run"}, {5, true, "more than 5 more in this run"},
 	} {
 		if got := words.MoreInRun(row.n, row.open); got != row.want {
-			t.Errorf("%d, %v: %q", row.n, row.open, got)
+			t.Errorf("row.n = %d, %v: %q", row.n, row.open, got)
 		}
 	}
 }

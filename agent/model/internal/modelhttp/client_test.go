@@ -40,7 +40,7 @@ func TestConnectionIsKept(t *testing.T) {
 	c := client(t, func(w http.ResponseWriter, r *http.Request) {
 		from[r.RemoteAddr] = true
 		if r.URL.Path != "/base/path" || r.Header.Get("User-Agent") != "actlog" {
-			t.Errorf("%s, %v", r.URL, r.Header)
+			t.Errorf("r.URL = %s, %v", r.URL, r.Header)
 		}
 		_, _ = io.WriteString(w, "event: a\ndata: one\n\ndata: done\n\n")
 	})
@@ -149,7 +149,7 @@ func TestKeyIsNotShown(t *testing.T) {
 	} {
 		if err == nil || strings.Contains(err.Error(), "secret-key") || !strings.Contains(err.Error(), "***") ||
 			errors.Unwrap(err) != nil {
-			t.Errorf("%v", err)
+			t.Errorf("err = %v", err)
 		}
 	}
 }

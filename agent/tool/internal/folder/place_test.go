@@ -92,7 +92,7 @@ func TestMove(t *testing.T) {
 			err = f.Move(row.from, info, row.to)
 		}
 		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s to %s: %v, want %q", row.from, row.to, err, row.want)
+			t.Errorf("row.from = %s to %s: %v, want %q", row.from, row.to, err, row.want)
 		}
 	}
 
@@ -102,12 +102,12 @@ func TestMove(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := f.Move(from, info, to); err == nil || !strings.Contains(err.Error(), "may hold secrets") {
-			t.Errorf("%s to %s: %v", from, to, err)
+			t.Errorf("from = %s to %s: %v", from, to, err)
 		}
 	}
 
 	if b, err := os.ReadFile(filepath.Join(dir, "new", "fine", "x", "y.txt")); err != nil || string(b) != "y" {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("os.ReadFile = %q, %v", b, err)
 	}
 
 	_, full, err := f.Entry("new")
@@ -122,6 +122,6 @@ func TestMove(t *testing.T) {
 		t.Error("a folder for secrets is made")
 	}
 	if err := f.MakeFolder("a.txt/x"); err == nil || strings.Contains(err.Error(), dir) {
-		t.Errorf("%v", err)
+		t.Errorf("f.MakeFolder = %v", err)
 	}
 }

@@ -141,7 +141,7 @@ func TestOpen(t *testing.T) {
 		t.Error("a folder is made for a file that is not written")
 	}
 	if b, err := os.ReadFile(filepath.Join(outside, "x")); err != nil || string(b) != "outside" {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("os.ReadFile = %q, %v", b, err)
 	}
 
 	allowing, err := folder.Open(dir, ".env", "hard")

@@ -112,10 +112,10 @@ func TestText(t *testing.T) {
 	}
 
 	if got := terminal.Plain("a\r\n\x1b[31mb\u202e漢\u3000"); got != "a\n[31mb漢\u3000" {
-		t.Errorf("%q", got)
+		t.Errorf("terminal.Plain = %q", got)
 	}
 	if got := terminal.Line("a\nb\tc"); got != `a\u000ab\u0009c` {
-		t.Errorf("%q", got)
+		t.Errorf("terminal.Line = %q", got)
 	}
 }
 

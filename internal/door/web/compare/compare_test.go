@@ -124,7 +124,7 @@ func TestDiffers(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if !pairs[3].Unread || pairs[2].Unread || pairs[0].Inside != 2 || pairs[0].Below != 3 {
-		t.Errorf("%+v", pairs)
+		t.Errorf("pairs = %+v", pairs)
 	}
 }
 
@@ -196,6 +196,6 @@ func TestLines(t *testing.T) {
 	want := "[{32 [] 2} {32 [{3\n false}] 0} {32 [{4\n false}] 0} {32 [{5\n" +
 		" false}] 0} {45 [{see  false} {old true} { words\n false}] 0} {43 [{see  false} {new true} { words\n false}] 0}]"
 	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+		t.Errorf("fmt.Sprint:\n%s, want\n%s", got, want)
 	}
 }

@@ -107,7 +107,7 @@ func TestNodesOfAgents(t *testing.T) {
 	p = approved(h, id)
 	got := states(p)
 	if *p.Record.State != record.Completed || got["n1"] != "COMPLETED It is shipped." || got["n2"] != "COMPLETED done" {
-		t.Errorf("%s %v %s", *p.Record.State, got, text(p.Record.ErrorMessage))
+		t.Errorf("p.Record.State = %s %v %s", *p.Record.State, got, text(p.Record.ErrorMessage))
 	}
 
 	asked := h.Model.Requests()
@@ -122,12 +122,12 @@ func TestNodesOfAgents(t *testing.T) {
 
 	g := graphOf(h, id)
 	if n := g.Find("n1"); n.Provider != "agent" || n.Agent != "shipper" {
-		t.Errorf("%+v", n)
+		t.Errorf("g.Find = %+v", n)
 	}
 	for _, st := range p.Steps {
 		if *st.Record.AgentName == "n1" &&
 			(*st.Record.MaxSteps != 2 || !strings.Contains(string(st.Record.Metadata), `"shipper"`)) {
-			t.Errorf("%+v", st.Record)
+			t.Errorf("st.Record = %+v", st.Record)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestNodesOfAgentsFail(t *testing.T) {
 	got := states(p)
 	if *p.Record.State != record.Failed || got["n1"] != "FAILED" || got["n2"] != "BLOCKED" ||
 		got["n3"] != "COMPLETED done" || text(p.Record.ErrorMessage) != "2 of 4 nodes completed." {
-		t.Errorf("%s %v %s", *p.Record.State, got, text(p.Record.ErrorMessage))
+		t.Errorf("p.Record.State = %s %v %s", *p.Record.State, got, text(p.Record.ErrorMessage))
 	}
 
 	for name, node := range map[string]string{
@@ -160,7 +160,7 @@ func TestNodesOfAgentsFail(t *testing.T) {
 	_, p = run(t, task, planned(`{"title":"T","nodes":[{"id":"a","agent":"reader"}]}`))
 	if got := text(p.Record.ErrorMessage); got != "Planning failed: Node a uses unavailable agent 'reader'. Available: "+
 		"none" {
-		t.Error(got)
+		t.Errorf("text(p.Record.ErrorMessage) = %v", got)
 	}
 }
 
@@ -200,6 +200,6 @@ func TestAgentsKilledAtEveryWrite(t *testing.T) {
 		}
 	})
 	if !strings.Contains(want, "n1 COMPLETED It is shipped.") {
-		t.Error(want)
+		t.Errorf("want = %v", want)
 	}
 }

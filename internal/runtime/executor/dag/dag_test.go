@@ -169,7 +169,8 @@ func TestWaves(t *testing.T) {
 	h, p := run(t, task, planned(diamond), scene(`"Context"`, says(" context \n")), scene(`"X"`, meet("x")),
 		scene(`"Y"`, meet("y")), scene(`"Z"`, meet("z")), scene(`"Sum"`, says("sum")))
 	if *p.Record.State != record.Completed || text(p.Record.Summary) != "sum" || text(p.Record.Title) != "Three topics" {
-		t.Fatalf("%s %q %q: %s", *p.Record.State, text(p.Record.Summary), text(p.Record.Title), text(p.Record.ErrorMessage))
+		t.Fatalf("p.Record.State = %s %q %q: %s", *p.Record.State, text(p.Record.Summary), text(p.Record.Title),
+			text(p.Record.ErrorMessage))
 	}
 
 	ofWave := map[int][]*record.AgentExecution{}
@@ -194,7 +195,7 @@ func TestWaves(t *testing.T) {
 		"planner": states(p)["planner"], "n0": "COMPLETED context", "n1": "COMPLETED x", "n2": "COMPLETED y",
 		"n3": "COMPLETED z", "n4": "COMPLETED sum",
 	}, states(p)); diff != "" {
-		t.Error(diff)
+		t.Errorf("states(p) (-want +got):\n%s", diff)
 	}
 
 	lines := logOf(h, p.Record.CurrentPlanID)
@@ -207,7 +208,7 @@ func TestWaves(t *testing.T) {
 		"Executing 1 nodes in parallel: [n4]", "Starting node n4: Sum", "Completed node n4: Sum (took 2.50s)",
 		"Execution completed. Status: completed",
 	}, lines); diff != "" {
-		t.Error(diff)
+		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
 
@@ -236,7 +237,7 @@ func TestNodePrompt(t *testing.T) {
 			"Execute this task and provide your result in clear, natural language.",
 	} {
 		if diff := cmp.Diff(want, told[system(name)]); diff != "" {
-			t.Error(diff)
+			t.Errorf("told[system(name)] (-want +got):\n%s", diff)
 		}
 	}
 }
@@ -253,7 +254,7 @@ func TestDependencyFailure(t *testing.T) {
 			h, p := run(t, object{"prompt": "Go.", "scheduling": scheduling}, planned(two), scene(`"A"`, fails), nodes())
 			if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "node" ||
 				text(p.Record.ErrorMessage) != "3 of 6 nodes completed." {
-				t.Errorf("%s %q %q", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+				t.Errorf("p.Record.State = %s %q %q", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 			}
 
 			got := states(p)
@@ -262,7 +263,7 @@ func TestDependencyFailure(t *testing.T) {
 				"a": "FAILED", "b": "COMPLETED done", "a1": "BLOCKED", "a2": "BLOCKED", "b1": "COMPLETED done",
 				"b2": "COMPLETED done",
 			}, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("states(p) (-want +got):\n%s", diff)
 			}
 
 			lines := logOf(h, p.Record.CurrentPlanID)
@@ -274,13 +275,13 @@ func TestDependencyFailure(t *testing.T) {
 			if failed := slices.IndexFunc(lines, func(l string) bool {
 				return strings.HasPrefix(l, "Failed node a: A - The model failed: ")
 			}); failed < 0 {
-				t.Errorf("%q", lines)
+				t.Errorf("lines = %q", lines)
 			}
 
 			for _, st := range p.Steps {
 				if *st.Record.State == record.Blocked &&
 					(st.Record.StartTime != nil || text(st.Record.ErrorMessage) != "Cannot proceed - dependencies failed") {
-					t.Errorf("%s %v %q", *st.Record.AgentName, st.Record.StartTime, text(st.Record.ErrorMessage))
+					t.Errorf("st.Record.AgentName = %s %v %q", *st.Record.AgentName, st.Record.StartTime, text(st.Record.ErrorMessage))
 				}
 			}
 
@@ -317,7 +318,7 @@ func TestEager(t *testing.T) {
 		scene(`"Slow"`, slow), scene(`"After"`, after), nodes())
 
 	if *p.Record.State != record.Completed || text(p.Record.Summary) != "slow\n\nafter" {
-		t.Errorf("%s %q", *p.Record.State, text(p.Record.Summary))
+		t.Errorf("p.Record.State = %s %q", *p.Record.State, text(p.Record.Summary))
 	}
 }
 
@@ -330,7 +331,7 @@ func TestPlanner(t *testing.T) {
 	if !strings.Contains(first.System(), "Always start with a context node") ||
 		first.Question() != "Providers and their models:\n- default: scripted\n- small: mini\n\nThe task:\n"+
 			"Compare X, Y and Z for me, please." {
-		t.Errorf("%q %q", first.System(), first.Question())
+		t.Errorf("first.System() = %q %q", first.System(), first.Question())
 	}
 
 	if n := len(h.Model.Requests()); n != 6 {
@@ -340,7 +341,7 @@ func TestPlanner(t *testing.T) {
 	g := graphOf(h, p.Record.CurrentPlanID)
 	if g.Prompt != task["prompt"] || len(g.Edges) != 6 || g.Nodes[0].Provider != "default" ||
 		g.Nodes[0].Model != "scripted" || g.Nodes[2].Provider != "scripted" {
-		t.Errorf("%+v", g)
+		t.Errorf("g = %+v", g)
 	}
 }
 
@@ -382,7 +383,7 @@ func TestPlanningFails(t *testing.T) {
 
 			if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "planning" ||
 				!strings.HasPrefix(text(p.Record.ErrorMessage), row.want) || len(text(p.Record.ErrorMessage)) > 500 {
-				t.Errorf("%s %q %.500q", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+				t.Errorf("p.Record.State = %s %q %.500q", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 			}
 			if len(p.Steps) != 1 || len(h.Model.Requests()) != 1 {
 				t.Errorf("%d steps, %d model calls", len(p.Steps), len(h.Model.Requests()))
@@ -396,7 +397,7 @@ func TestPlannerFails(t *testing.T) {
 	t.Parallel()
 	_, p := run(t, task, scene("acyclic graph", fails))
 	if got := text(p.Record.ErrorMessage); !strings.HasPrefix(got, "Planning failed: The model failed") {
-		t.Errorf("%q", got)
+		t.Errorf("text(p.Record.ErrorMessage) = %q", got)
 	}
 }
 
@@ -410,11 +411,11 @@ func TestHostileTexts(t *testing.T) {
 	)
 
 	if *p.Record.State != record.Completed {
-		t.Fatalf("%s", text(p.Record.ErrorMessage))
+		t.Fatalf("p.Record.ErrorMessage = %s", text(p.Record.ErrorMessage))
 	}
 	if n := graphOf(h, p.Record.CurrentPlanID).Nodes[0]; len(n.Name) > 300 || len(n.Description) > 20_000 ||
 		strings.Contains(n.Name, "\x00") {
-		t.Errorf("%d %d", len(n.Name), len(n.Description))
+		t.Errorf("len(n.Name) = %d %d", len(n.Name), len(n.Description))
 	}
 }
 
@@ -437,7 +438,7 @@ func TestOneProviderForAll(t *testing.T) {
 
 			for _, n := range graphOf(h, p.Record.CurrentPlanID).Nodes {
 				if n.Model != "mini" {
-					t.Errorf("%+v", n)
+					t.Errorf("n = %+v", n)
 				}
 			}
 		})
@@ -493,7 +494,7 @@ func TestStoredGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g := graphOf(h, first); len(g.Nodes) != 5 || g.Prompt != "Go." {
-		t.Errorf("%+v", g)
+		t.Errorf("g = %+v", g)
 	}
 	h.Await(start(h, object{"plan_id": first}), record.Completed) // each execution has the graph, too
 }
@@ -522,7 +523,7 @@ func TestBadInput(t *testing.T) {
 			_, err := h.Engine.Start(t.Context(), engine.Request{Executor: "dag", Input: json.RawMessage(row.input)})
 			bad := new(record.InvalidError)
 			if !errors.As(err, &bad) || bad.Field != row.field || len(err.Error()) > 1000 {
-				t.Errorf("%.1000v", err)
+				t.Errorf("h.Engine.Start = %.1000v", err)
 			}
 		})
 	}
@@ -549,7 +550,7 @@ func TestProviderIsGone(t *testing.T) {
 
 	if diff := cmp.Diff([]string{"Starting execution of plan " + id, "ERROR: " + want},
 		logOf(h, p.Record.CurrentPlanID)); diff != "" {
-		t.Error(diff)
+		t.Errorf("logOf(h, p.Record.CurrentPlanID) (-want +got):\n%s", diff)
 	}
 }
 
@@ -572,7 +573,7 @@ func TestPanic(t *testing.T) {
 	p := h.Ended(start(h, task))
 	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "internal" ||
 		text(p.Record.ErrorMessage) != "a node panicked" {
-		t.Errorf("%s %q %q", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+		t.Errorf("p.Record.State = %s %q %q", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 	}
 	h.Await(start(h, object{"prompt": "Go.", "provider": "scripted"}), record.Completed)
 }
@@ -590,7 +591,7 @@ func TestLimit(t *testing.T) {
 	}
 
 	if p := h.Ended(started.PlanID); *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "limit_rounds" {
-		t.Errorf("%s %q", *p.Record.State, text(p.Record.ErrorKind))
+		t.Errorf("p.Record.State = %s %q", *p.Record.State, text(p.Record.ErrorKind))
 	}
 }
 

@@ -133,7 +133,7 @@ func TestManyGraphs(t *testing.T) {
 			`) AS w`, plan)
 	if diff := cmp.Diff([]string{fmt.Sprintf("%d graphs, %d nodes, %d waves", runs, runs*size, (size+8)/10+1)},
 		got); diff != "" {
-		t.Error(diff)
+		t.Errorf("storetest.Lines (-want +got):\n%s", diff)
 	}
 
 	early := storetest.Lines(t, h.DB.Pool,

@@ -194,7 +194,7 @@ func TestPauseMidway(t *testing.T) {
 					end = "FAILED 1 of 3 steps failed.\nAnswer to " // nobody knows how the call ended
 				}
 				if story := m.story(p); !strings.HasPrefix(story, end) || !strings.Contains(story, "step 2 GIT COMPLETED: one") {
-					t.Error(story)
+					t.Errorf("story = %v", story)
 				}
 			})
 		}
@@ -222,11 +222,11 @@ func TestCancelMidway(t *testing.T) {
 				if *p.Record.State != record.Cancelled || text(p.Record.ErrorKind) != "stopped" ||
 					strings.Contains(story, "step 2 ") || m.counted()["log"] > 0 || strings.Contains(story, "RUNNING") ||
 					len(m.Waits()) > 0 {
-					t.Error(story)
+					t.Errorf("story = %v", story)
 				}
 
 				if unknown := strings.Contains(story, "git.work UNKNOWN"); unknown != (place == inTool && first == runstore.Stop) {
-					t.Error(story)
+					t.Errorf("story = %v", story)
 				}
 				if err := m.control(m.id, runstore.Resume); err == nil {
 					t.Error("it was resumed")

@@ -53,7 +53,7 @@ func TestRequest(t *testing.T) {
 	}), accept)
 	if story := h.story(p); !strings.HasPrefix(story, "COMPLETED \nAnswer to Request: Do it") ||
 		!strings.Contains(story, "source file:///src/main.go") {
-		t.Error(story)
+		t.Errorf("story = %v", story)
 	}
 
 	prompt := string(h.Model.Requests()[0].Body)
@@ -150,7 +150,7 @@ func TestValidation(t *testing.T) {
 		})
 		if *p.Record.State != record.Cancelled ||
 			text(p.Record.ErrorMessage) != "The plan was rejected by ann: Too short." || len(p.Steps) != 1 {
-			t.Error(h.story(p))
+			t.Errorf("h.story(p) = %v", h.story(p))
 		}
 	})
 	t.Run("timeout", func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestValidation(t *testing.T) {
 		h.Work(h.Engine)
 		if p := h.Ended(h.start(object{"request": "Do it"})); *p.Record.State != record.Failed ||
 			text(p.Record.ErrorKind) != engine.WaitTimedOut {
-			t.Error(h.story(p))
+			t.Errorf("h.story(p) = %v", h.story(p))
 		}
 	})
 	t.Run("modify", func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestApproval(t *testing.T) {
 		t.Errorf("%d: %s %q", len(h.seen), w.Subject, text(w.FormDescription))
 	}
 	if story := h.story(p); !strings.Contains(story, "step 1 GIT COMPLETED: committed A") {
-		t.Error(story)
+		t.Errorf("story = %v", story)
 	}
 
 	h, p = run(t, definition(nil), all, func(w *record.Wait) decision.Decision {
@@ -226,7 +226,7 @@ func TestApproval(t *testing.T) {
 	})
 	if story := h.story(p); !strings.HasPrefix(story, "COMPLETED ") || !strings.Contains(story, "step 1 GIT SKIPPED") ||
 		!strings.Contains(story, "SKIPPED: A human rejected") {
-		t.Error(story)
+		t.Errorf("story = %v", story)
 	}
 
 	h, p = run(t, definition(nil), all, func(*record.Wait) decision.Decision {
@@ -301,7 +301,7 @@ func TestControls(t *testing.T) {
 	control(other, runstore.Stop)
 
 	if p := h.Ended(other); *p.Record.State != record.Cancelled || len(p.Steps) != 1 {
-		t.Error(h.story(p))
+		t.Errorf("h.story(p) = %v", h.story(p))
 	}
 	if p := h.ended(id, accept); *p.Record.State != record.Completed || len(h.Model.Requests()) != 5 {
 		t.Errorf("%d model calls\n%s", len(h.Model.Requests()), h.story(p))
@@ -333,7 +333,7 @@ func TestExecutionTimeout(t *testing.T) {
 
 	storetest.Exec(t, h.Store, "UPDATE actlog.worker SET age = age + 86400") // a day later
 	if p := h.ended(id, accept); *p.Record.State != record.Failed || text(p.Record.ErrorKind) != engine.LimitTime {
-		t.Error(h.story(p))
+		t.Errorf("h.story(p) = %v", h.story(p))
 	}
 	if got := time.Duration(definition(nil).ExecutionTimeout); got != 300*time.Second {
 		t.Errorf("the default is %s", got)
@@ -366,7 +366,7 @@ func TestRegistry(t *testing.T) {
 
 	_, p = run(t, d, scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, nil), accept)
 	if got := text(p.Record.ErrorMessage); got != `Step 1: no agent has the type "GIT"` {
-		t.Error(got)
+		t.Errorf("text(p.Record.ErrorMessage) = %v", got)
 	}
 }
 
@@ -413,7 +413,7 @@ func TestModes(t *testing.T) {
 	}
 	if len(asked) != 3 || !strings.Contains(asked[1], "How are you?") || !strings.Contains(asked[1], "I am well.") ||
 		!strings.Contains(asked[2], "All is clean.") {
-		t.Errorf("%q", asked)
+		t.Errorf("asked = %q", asked)
 	}
 }
 

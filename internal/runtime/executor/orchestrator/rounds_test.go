@@ -182,7 +182,7 @@ func TestRoundsKilledAtEveryWrite(t *testing.T) {
 		}
 	})
 	if !strings.Contains(want, "step 0 GIT COMPLETED: Committed A.") {
-		t.Error(want)
+		t.Errorf("want = %v", want)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestMaxRounds(t *testing.T) {
 	}
 
 	if got := rounds(definition(nil)); got["GIT"] != 6 || got["REFACTORING"] != 6 {
-		t.Error(got)
+		t.Errorf("rounds(definition(nil)) = %v", got)
 	}
 	got := rounds(definition(func(o *define.Orchestrator) {
 		git := o.Agents["GIT"]
@@ -206,11 +206,11 @@ func TestMaxRounds(t *testing.T) {
 		o.Agents["GIT"] = git
 	}))
 	if got["GIT"] != 3 || got["REFACTORING"] != 9 {
-		t.Error(got)
+		t.Errorf("rounds = %v", got)
 	}
 
 	b, _ := json.Marshal(definition(nil))
 	if !strings.Contains(string(b), `"maxSteps":6`) {
-		t.Errorf("%s", b)
+		t.Errorf("json.Marshal(definition(nil)) = %s", b)
 	}
 }

@@ -161,14 +161,14 @@ func TestDevops(t *testing.T) {
 		shown[0] != "command: docker restart web-1\nimage: shop:1\nid: aaaaaaaaaaaa\nstate now: running\n" ||
 		!strings.HasPrefix(shown[1], "request: POST "+api.URL+"/reports\nIdempotency-Key: ") ||
 		!strings.HasSuffix(shown[1], "\n\nweb-1 was restarted") {
-		t.Errorf("%q", shown)
+		t.Errorf("shown = %q", shown)
 	}
 
 	if got, want := posted(), []string{"/containers/aaaaaaaaaaaa/restart"}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("posted() = %q", got)
 	}
 	if want := []string{"GET /health ", "POST /reports web-1 was restarted"}; !slices.Equal(reported, want) {
-		t.Errorf("%q", reported)
+		t.Errorf("reported = %q", reported)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestData(t *testing.T) {
 	d.want("operations", d.operations(), want)
 	if len(shown) != 1 ||
 		!strings.HasPrefix(shown[0], "statement: UPDATE item SET price = price * $1\n-- $1 = 2\n-- Postgres expects ") {
-		t.Errorf("%q", shown)
+		t.Errorf("shown = %q", shown)
 	}
 
 	var calls int

@@ -154,7 +154,7 @@ func TestTemplate(t *testing.T) {
 	p := h.Await(started.PlanID, record.Completed)
 	if text(p.Record.Summary) != "It is good." || text(p.Record.Title) != "Nightly for main.go" ||
 		text(p.Record.Name) != "nightly" || len(p.Steps) != 2 {
-		t.Fatalf("%+v", p.Record)
+		t.Fatalf("p.Record = %+v", p.Record)
 	}
 
 	if got := text(p.Steps[0].Record.AgentRequest); got != "Read main.go for "+started.PlanID+"." ||
@@ -170,7 +170,7 @@ func TestTemplate(t *testing.T) {
 	root := h.Await(h.Start("root", "Do it all."), record.Completed)
 	if sub := root.Steps[0].SubPlans; len(sub) != 1 || text(sub[0].Record.Summary) != "It is good." ||
 		text(sub[0].Record.Executor) != "plan" {
-		t.Errorf("%+v", sub)
+		t.Errorf("sub = %+v", sub)
 	}
 
 	for _, tt := range []struct {

@@ -112,7 +112,7 @@ func TestSameResults(t *testing.T) {
 	st := h.Step(p)
 	// The script counts the answers it sees: after the summary it begins again.
 	if *p.Record.State != record.Completed && text(p.Record.ErrorKind) == "" {
-		t.Fatalf("%s", *p.Record.State)
+		t.Fatalf("p.Record.State = %s", *p.Record.State)
 	}
 
 	if got := text(st.Cycles[3].Record.ThinkOutput); got != "Echo leads nowhere." {
@@ -453,10 +453,10 @@ func TestLastRound(t *testing.T) {
 
 			switch {
 			case tt.answer != "" && (*p.Record.State != record.Completed || text(p.Record.Summary) != tt.answer):
-				t.Errorf("%s %q %s", *p.Record.State, text(p.Record.Summary), text(p.Record.ErrorMessage))
+				t.Errorf("p.Record.State = %s %q %s", *p.Record.State, text(p.Record.Summary), text(p.Record.ErrorMessage))
 			case tt.answer == "" && (text(p.Record.ErrorKind) != engine.LimitRounds ||
 				!strings.Contains(text(p.Record.ErrorMessage), "2 rounds")):
-				t.Errorf("%s %s %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+				t.Errorf("p.Record.State = %s %s %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 			}
 		})
 	}

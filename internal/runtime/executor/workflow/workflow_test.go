@@ -129,7 +129,7 @@ func TestAgent(t *testing.T) {
 	p := run(t, h, object{"agent": "a", "user_message": "Count."}, &r)
 	if *p.State != record.Completed || r.Status != workflow.Success || r.AgentName != "a" || r.Text() != "One, two." ||
 		r.ErrorMessage != nil || r.SessionID != nil {
-		t.Errorf("%s %+v", *p.State, r)
+		t.Errorf("p.State = %s %+v", *p.State, r)
 	}
 
 	var said []string
@@ -160,7 +160,7 @@ func TestToolTexts(t *testing.T) {
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.Status != workflow.Success || len(r.ConversationHistory) != 9 {
-		t.Fatalf("%+v", r)
+		t.Fatalf("r = %+v", r)
 	}
 	for i, want := range []string{
 		"Error executing tool 'echo': it broke", "Tool returned no output.", "Error: Invalid JSON arguments provided: ",
@@ -186,7 +186,7 @@ func TestLimitOfTurns(t *testing.T) {
 	const want = "Agent stopped after reaching the maximum of 2 iterations."
 	if r.Status != workflow.MaxIterations || r.FinalResponse != nil || *r.ErrorMessage != want ||
 		*p.State != record.Failed || text(p.ErrorKind) != "max_iterations" || text(p.ErrorMessage) != want {
-		t.Errorf("%+v %s %s", r, *p.State, text(p.ErrorMessage))
+		t.Errorf("r = %+v %s %s", r, *p.State, text(p.ErrorMessage))
 	}
 }
 
@@ -201,17 +201,17 @@ func TestModelFails(t *testing.T) {
 	p := run(t, h, object{"agent": "a", "user_message": "Go."}, &r, in("s"))
 	if r.Status != workflow.Error || !strings.HasPrefix(*r.ErrorMessage, "Error during conversation turn 2: ") ||
 		*p.State != record.Failed || len(r.ConversationHistory) != 3 {
-		t.Errorf("%+v %s", r, *p.State)
+		t.Errorf("r = %+v %s", r, *p.State)
 	}
 
 	// D8: the history is kept also on an error.
 	if got := reported(t, h, "s"); !strings.HasPrefix(got,
 		"s a - 3 messages, 1 runs, 0 open, 1 ended, 1 failed, FAILED, 1 steps") {
-		t.Error(got)
+		t.Errorf("reported = %v", got)
 	}
 	said, err := h.Runs.Messages(t.Context(), "s", 10, 0)
 	if err != nil || len(said) != 3 || said[0].Role != "user" || said[2].Role != "tool" {
-		t.Errorf("%+v %v", said, err)
+		t.Errorf("said = %+v %v", said, err)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestSchema(t *testing.T) {
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.Text() != `{"score":7}` || len(r.ConversationHistory) != 6 ||
 		!strings.Contains(r.ConversationHistory[4].Content, "score") {
-		t.Errorf("%+v", r)
+		t.Errorf("r = %+v", r)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestHistory(t *testing.T) {
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.SessionID == nil || !strings.HasPrefix(*r.SessionID, "agent-") || len(*r.SessionID) != len("agent-")+8 {
-		t.Fatalf("%+v", r)
+		t.Fatalf("r = %+v", r)
 	}
 
 	session := *r.SessionID
@@ -269,16 +269,16 @@ func TestHistory(t *testing.T) {
 
 	found, err := h.Runs.Session(t.Context(), session, runstore.SessionFilter{}, "")
 	if err != nil || found.AgentName != "a" || found.Messages != 6 {
-		t.Errorf("%+v %v", found, err)
+		t.Errorf("found = %+v %v", found, err)
 	}
 	if got := reported(t, h, session); got != session+
 		" a - 6 messages, 2 runs, 0 open, 2 ended, 0 failed, COMPLETED, 2 steps, 3 calls, 1 tool calls" {
-		t.Error(got)
+		t.Errorf("reported(h, session) = %v", got)
 	}
 
 	run(t, h, object{"agent": "b", "user_message": "Go.", "system_prompt": "Other prompt."}, &r)
 	if r.Text() != "Other." || r.SessionID != nil {
-		t.Errorf("%+v", r)
+		t.Errorf("r = %+v", r)
 	}
 }
 
@@ -305,16 +305,16 @@ func TestChain(t *testing.T) {
 	p := run(t, h, object{"workflow": "outer", "input": object{"n": 1}}, &r, in("s"))
 	if r.Status != workflow.Completed || r.FinalOutput != "from b" || r.WorkflowName != "outer" ||
 		len(r.StepResults) != 2 || r.Error != nil || *r.SessionID != "s" {
-		t.Fatalf("%+v", r)
+		t.Fatalf("r = %+v", r)
 	}
 
 	if s := r.StepResults; s[0].StepName != "a" || s[0].StepType != "agent" || s[1].StepType != "simple_workflow" ||
 		s[1].Result.(object)["final_output"] != "from b" {
-		t.Errorf("%+v", s)
+		t.Errorf("r.StepResults = %+v", s)
 	}
 	if steps := h.Plan(p.CurrentPlanID).Steps; len(steps) != 2 || text(steps[0].Record.AgentName) != "a" ||
 		text(steps[1].Record.Result) != "from b" {
-		t.Errorf("%+v", steps)
+		t.Errorf("steps = %+v", steps)
 	}
 
 	for id, base := range map[string]string{"s": "", "s-0": "s", "s-1-0": "s"} {
@@ -328,13 +328,13 @@ func TestChain(t *testing.T) {
 		"s-0": "a outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 1 steps",
 	} {
 		if got := reported(t, h, id); !strings.HasPrefix(got, id+" "+want) {
-			t.Error(got)
+			t.Errorf("reported(h, id) = %v", got)
 		}
 	}
 
 	said, err := h.Runs.Messages(t.Context(), "s", 10, 0)
 	if err != nil || len(said) != 2 || said[0].Text != `{"n":1}` || said[1].Text != "from b" {
-		t.Errorf("%+v %v", said, err)
+		t.Errorf("said = %+v %v", said, err)
 	}
 }
 
@@ -356,7 +356,7 @@ func TestChainFails(t *testing.T) {
 	const want = "Error processing component 'b': Agent stopped after reaching the maximum of 1 iterations."
 	if r.Status != workflow.Failed || *r.Error != want || len(r.StepResults) != 2 || r.FinalOutput != nil ||
 		*p.State != record.Failed || text(p.ErrorMessage) != want || text(p.ErrorKind) != "max_iterations" {
-		t.Errorf("%+v %s %s", r, text(p.ErrorKind), text(p.ErrorMessage))
+		t.Errorf("r = %+v %s %s", r, text(p.ErrorKind), text(p.ErrorMessage))
 	}
 }
 
@@ -408,13 +408,13 @@ func TestCustom(t *testing.T) {
 	run(t, h, object{"workflow": "good", "input": object{"n": 1}}, &r, in("s"))
 	if out, ok := r.FinalOutput.(object); !ok || r.Status != workflow.Completed || out["output"] != "from a" ||
 		out["session"] != "s" || len(r.StepResults) != 3 || r.StepResults[1].StepType != "tool" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.RunWorkflow = %+v", r)
 	}
 
 	// A worker that says that it has the function, and has not.
 	run(t, h, object{"workflow": "gone", "input": 1}, &r)
 	if r.Status != workflow.Failed || *r.Error != "Workflow setup error: this program has no function gone" {
-		t.Errorf("%+v", r)
+		t.Errorf("f.RunWorkflow = %+v", r)
 	}
 
 	for name, want := range map[string]string{

@@ -200,7 +200,7 @@ func TestHostile(t *testing.T) {
 			tree, err := Parse(ctx, row.language, []byte(row.text))
 			if err == nil && len(tree.Nodes) == 0 || err != nil && !errors.Is(err, ErrTooLarge) &&
 				!errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v", err)
+				t.Errorf("Parse(row.language, []byte(row.text)) = %v", err)
 			}
 		})
 	}
@@ -221,14 +221,14 @@ func TestContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if tree, err := Parse(ended, Python, []byte("a = 1\n")); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v %v", tree, err)
+		t.Errorf("tree = %v %v", tree, err)
 	}
 
 	text := []byte(strings.Repeat("class A { int f() { return 1; } }\n", 100_000)) // takes seconds
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
 	if _, err := Parse(ctx, Java, text); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
+		t.Errorf("Parse(Java, text) = %v", err)
 	}
 }
 
@@ -306,7 +306,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, p := range tree.Problems() {
 			if p.Line < 1 || p.Column < 1 || p.What == "" {
-				t.Fatalf("%+v", p)
+				t.Fatalf("p = %+v", p)
 			}
 		}
 	})
