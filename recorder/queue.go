@@ -104,9 +104,7 @@ const (
 // to look at each by reflection takes four times as long.
 func memoryOf(c record.Change) int64 {
 	bytes := changeBytes
-	fields := field.Fields(c.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range field.Fields(c.Kind()) {
 		switch f.Type {
 		case field.Text:
 			text, _ := f.Text(c)

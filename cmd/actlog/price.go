@@ -165,8 +165,9 @@ func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
 	}
 
 	p := store.Price{
-		Provider: c.Provider, Model: c.Model, FromDay: from, Input: c.Input, Output: c.Output,
-		CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, CacheWrite1h: c.CacheWrite1h, Source: c.Source,
+		Provider: c.Provider, Model: c.Model, FromDay: from, Source: c.Source, Rates: store.Rates{
+			Input: c.Input, Output: c.Output, CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, CacheWrite1h: c.CacheWrite1h,
+		},
 	}
 	for _, text := range c.Tier {
 		tier, err := parseTier(text)

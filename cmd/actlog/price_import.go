@@ -188,8 +188,7 @@ func strictly(raw json.RawMessage, to any) error {
 // price returns a price of a list. Without a first day it holds from the date of the list.
 func (p *priceJSON) price(date time.Time) (price store.Price, err error) {
 	price = store.Price{
-		Provider: p.Provider, Model: p.Model, FromDay: date, Input: p.Input, Output: p.Output,
-		CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Source: p.Source,
+		Provider: p.Provider, Model: p.Model, FromDay: date, Source: p.Source, Rates: store.Rates(p.ratesJSON),
 	}
 	for _, t := range p.Tiers {
 		price.Tiers = append(price.Tiers, store.Tier{Above: t.AboveTokens, Rates: store.Rates(t.ratesJSON)})
@@ -235,10 +234,8 @@ func (l *priceFile) addLiteLLM(models map[string]json.RawMessage) error {
 		}
 
 		price := store.Price{
-			Provider: cmp.Or(liteProviders[provider], provider), FromDay: l.date,
-			Input: base.Input, Output: base.Output, CacheRead: base.CacheRead, CacheWrite: base.CacheWrite,
-			CacheWrite1h: base.CacheWrite1h,
-			Source:       "LiteLLM model_prices_and_context_window.json",
+			Provider: cmp.Or(liteProviders[provider], provider), FromDay: l.date, Rates: base,
+			Source: "LiteLLM model_prices_and_context_window.json",
 		}
 		price.Model = strings.TrimPrefix(name, provider+"/")
 		if strings.HasPrefix(provider, "vertex_ai") { // vertex_ai-anthropic_models and so on

@@ -141,7 +141,8 @@ func TestCostOfTheModelThatAnswered(t *testing.T) {
 	t.Parallel()
 	_, reader := setup(t)
 	for _, p := range []store.Price{
-		{Provider: "acme", Model: "quick*", Input: 1}, {Provider: "other", Model: "quick-2026*", Input: 5},
+		{Provider: "acme", Model: "quick*", Rates: store.Rates{Input: 1}},
+		{Provider: "other", Model: "quick-2026*", Rates: store.Rates{Input: 5}},
 	} {
 		p.FromDay = time.Unix(0, 0)
 		ok(t, reader.SetPrice(t.Context(), p))

@@ -113,9 +113,8 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 
 	for _, list := range attachedLists {
 		kind := record.Kind(written[list]["kind"].(string))
-		fields := field.Fields(kind)
-		for i := range fields {
-			if f := &fields[i]; f.Name != "rev" && written[list][f.Name] == nil {
+		for _, f := range field.Fields(kind) {
+			if f.Name != "rev" && written[list][f.Name] == nil {
 				t.Errorf("this test leaves %s.%s out", kind, f.Name)
 			}
 		}

@@ -30,9 +30,7 @@ type shownField struct {
 // viewOf returns the view of a kind without some fields. unset has the defaults of fields, by
 // name, that are not null; some hold for every view.
 func viewOf(k record.Kind, without []string, unset map[string]string) (v view) {
-	fields := field.Fields(k)
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range field.Fields(k) {
 		if !f.Readable() || slices.Contains(without, f.Name) {
 			continue
 		}

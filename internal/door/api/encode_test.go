@@ -211,9 +211,7 @@ func membersOf(t rapid.TB, at string, raw []byte) map[string]json.RawMessage {
 // wantFields returns the readable fields of a record, without some.
 func wantFields(c record.Change, without ...string) obj {
 	out := obj{}
-	fields := field.Fields(c.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range field.Fields(c.Kind()) {
 		if !f.Sent() && f.Name != "inferred" || slices.Contains([]string{"rev", "exception"}, f.Name) ||
 			slices.Contains(without, f.Name) {
 			continue

@@ -110,8 +110,8 @@ func keyOf(row obj) string {
 	if at, lean := row["at"]; lean {
 		return at.(string)
 	}
-	for i := range field.Fields(record.Kind(row["kind"].(string))) {
-		if f := &field.Fields(record.Kind(row["kind"].(string)))[i]; f.Key {
+	for _, f := range field.Fields(record.Kind(row["kind"].(string))) {
+		if f.Key {
 			key = append(key, row[f.Name])
 		}
 	}

@@ -20,8 +20,7 @@ func TestFieldsOfTheDocs(t *testing.T) {
 	var tables strings.Builder
 	for _, kind := range record.Kinds {
 		fmt.Fprintf(&tables, "\n**`%s`**\n\n| field | type | what it is |\n|---|---|---|\n", kind)
-		for i := range field.Fields(kind) {
-			f := &field.Fields(kind)[i]
+		for _, f := range field.Fields(kind) {
 			if f.Sent() {
 				property, _ := contract().Find("components", "schemas", kindSchema(t, kind), "properties", f.Name)
 				fmt.Fprintf(&tables, "| %s | %s | %s |\n", fieldNames(f), typeName(f), description(property))

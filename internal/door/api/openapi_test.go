@@ -214,8 +214,7 @@ func TestContractHasEveryMemberOfRows(t *testing.T) {
 		_, sent := recordSchema(t, kind)
 		want := append([]string{"id", "truncated"}, derived[kind]...)
 		for name := range sent["properties"].(obj) {
-			place, _ := field.ByName(kind, name)
-			isAlias := field.Fields(kind)[place].Alias == name
+			isAlias := field.ByName(kind, name).Alias == name
 			if name != "rev" && name != "exception" && !isAlias {
 				want = append(want, name)
 			}
@@ -249,8 +248,8 @@ func recordSchema(t testing.TB, kind record.Kind) (name string, schema obj) {
 // least is a change of a kind with its required fields only.
 func least(kind record.Kind) record.Change {
 	c := record.New(kind)
-	for i := range field.Fields(kind) {
-		if f := &field.Fields(kind)[i]; f.Required {
+	for _, f := range field.Fields(kind) {
+		if f.Required {
 			f.In(c).SetString("x")
 		}
 	}
@@ -273,8 +272,7 @@ func TestContractHasEveryFieldOfRecords(t *testing.T) {
 			_, schema := recordSchema(t, kind)
 			properties := schema["properties"].(obj)
 			names, required := []string{"kind"}, []string{"kind"}
-			for i := range field.Fields(kind) {
-				f := &field.Fields(kind)[i]
+			for _, f := range field.Fields(kind) {
 				if !f.Sent() {
 					continue
 				}

@@ -107,8 +107,7 @@ func TestBadRecords(t *testing.T) {
 				return r
 			}
 
-			for i := range field.Fields(kind) {
-				f := &field.Fields(kind)[i]
+			for _, f := range field.Fields(kind) {
 				if !f.Sent() {
 					continue
 				}

@@ -36,10 +36,9 @@ func factsOf(r record.Change) map[string]any {
 
 // fieldsOf returns the fields of a record that readers may see.
 func fieldsOf(r record.Change) (all []*field.Field) {
-	fields := field.Fields(r.Kind())
-	for i := range fields {
-		if fields[i].Readable() {
-			all = append(all, &fields[i])
+	for _, f := range field.Fields(r.Kind()) {
+		if f.Readable() {
+			all = append(all, f)
 		}
 	}
 	return all

@@ -156,9 +156,7 @@ func (d *detailView) lay(p *passage) *passage {
 
 // rawTexts adds all texts of the row as they are, each with the name that it has in the API.
 func (d *detailView) rawTexts() {
-	fields := field.Fields(d.row.Record.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range field.Fields(d.row.Record.Kind()) {
 		if !f.Long() || !f.Readable() {
 			continue
 		}

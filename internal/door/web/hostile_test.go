@@ -43,9 +43,7 @@ var payloads = []string{
 
 // poison sets every field of a row that may hold a text to the first of some values that it takes.
 func poison(c record.Change, values ...string) record.Change {
-	fields := field.Fields(c.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range field.Fields(c.Kind()) {
 		if !f.In(c).IsZero() || f.Role == field.Revision {
 			continue
 		}

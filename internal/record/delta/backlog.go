@@ -68,7 +68,6 @@ func (b *Backlog) Add(d Delta) {
 	}
 }
 
-// of returns what waits of a cycle.
 func (b *Backlog) of(c Cycle) *waiting {
 	w := b.waiting[c]
 	if w == nil {
@@ -83,7 +82,6 @@ func (b *Backlog) of(c Cycle) *waiting {
 	return w
 }
 
-// pop removes what waits of the first cycle.
 func (b *Backlog) pop() *waiting {
 	w := b.order[0]
 	b.order = b.order[1:]

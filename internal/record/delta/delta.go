@@ -45,7 +45,6 @@ type letter struct {
 	Ask     bool     `json:"q,omitempty"` // the others should announce theirs
 }
 
-// encode returns a letter as text.
 func (l letter) encode() string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

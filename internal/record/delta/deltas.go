@@ -63,7 +63,6 @@ type Deltas struct {
 	running sync.WaitGroup
 }
 
-// watch is a watch of one tree.
 type watch struct{ deliver func(Delta) }
 
 // pending is a delta that still grows.
@@ -167,7 +166,7 @@ func (d *Deltas) add(c Cycle, attempt int64, reset bool, text string) {
 		d.pending[c], d.order = p, append(d.order, p)
 	}
 	p.text.WriteString(text)
-	signal(d.due)
+	pg.Signal(d.due)
 }
 
 // Watch delivers the deltas of a tree until the caller calls stop. deliver returns at once. It may
@@ -183,7 +182,7 @@ func (d *Deltas) Watch(rootPlanID string, deliver func(Delta)) (stop func()) {
 	if d.here[rootPlanID] == nil {
 		d.here[rootPlanID] = map[*watch]bool{}
 		d.announce = append(d.announce, rootPlanID)
-		signal(d.due)
+		pg.Signal(d.due)
 	}
 	d.here[rootPlanID][w] = true
 	d.listen()
@@ -199,7 +198,6 @@ func (d *Deltas) Watch(rootPlanID string, deliver func(Delta)) (stop func()) {
 	}
 }
 
-// listen listens to what is needed.
 func (d *Deltas) listen() {
 	if d.closed {
 		return
@@ -231,7 +229,7 @@ func (d inbox) Listening() {
 	defer d.mu.Unlock()
 	d.announceAll()
 	d.ask = d.sending
-	signal(d.due)
+	pg.Signal(d.due)
 }
 
 // Receive implements [pg.PostHandler].
@@ -266,13 +264,12 @@ func (d *Deltas) heard(watched []string, asked bool) {
 
 	if asked {
 		d.announceAll()
-		signal(d.due)
+		pg.Signal(d.due)
 	}
 }
 
 func (d *Deltas) announceAll() { d.announce = slices.Collect(maps.Keys(d.here)) }
 
-// watches returns the watches of a tree in this process.
 func (d *Deltas) watches(root string) []*watch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -309,7 +306,6 @@ func (d *Deltas) refresh() {
 	maps.DeleteFunc(d.elsewhere, func(_ string, until time.Time) bool { return !now.Before(until) })
 }
 
-// flush sends what is due.
 func (d *Deltas) flush() {
 	d.mu.Lock()
 	order := d.order
@@ -340,13 +336,5 @@ func (d *Deltas) flush() {
 				d.post.Send(deltaChannel, text)
 			}
 		}
-	}
-}
-
-// signal leaves a token in a channel that holds one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

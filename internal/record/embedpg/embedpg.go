@@ -93,7 +93,6 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return start(ctx, cfg, lock, false)
 }
 
-// mkdir creates dir if it does not exist.
 func mkdir(dir string, mode os.FileMode) error {
 	if err := os.Mkdir(dir, mode); !errors.Is(err, os.ErrExist) {
 		return err

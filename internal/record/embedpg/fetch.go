@@ -178,7 +178,6 @@ func takeArchive(jar, file string) (err error) {
 	return errors.Join(err, to.Close())
 }
 
-// reach checks that the repository answers.
 func reach(ctx context.Context, repository string) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()

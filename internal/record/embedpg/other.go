@@ -9,7 +9,6 @@ import (
 	"runtime"
 )
 
-// errNoUnix says that there is no private Postgres on this system.
 var errNoUnix = fmt.Errorf("%w: %s has no private Postgres; name a database", ErrNoPostgres, runtime.GOOS)
 
 // Server is none on this system.

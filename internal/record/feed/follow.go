@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/record"
 )
@@ -304,10 +305,7 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 		return nil, ErrStaleCursor
 	}
 
-	params := db.ChangeSinceParams{AfterSeq: seq, Most: maxChangesSince + 1}
-	if rootPlanID != "" {
-		params.RootPlanID = &rootPlanID
-	}
+	params := db.ChangeSinceParams{AfterSeq: seq, Most: maxChangesSince + 1, RootPlanID: optional.Pointer(rootPlanID)}
 	rows, err := pg.Read(ctx, f.reads, func() ([]db.ChangeSinceRow, error) {
 		return f.queries.ChangeSince(ctx, f.reads, params)
 	})

@@ -31,8 +31,7 @@ func (r *Row) PastJSON() (text string, ok bool) {
 	fields := Fields(r.Change.Kind())
 	for i, p := range r.Past {
 		members, revs := map[string]any{numberMember: attempt(number, p.Change)}, map[string]int64{}
-		for j := range fields {
-			f := &fields[j]
+		for _, f := range fields {
 			v := f.In(p.Change)
 			if !f.Scoped || v.IsZero() {
 				continue
@@ -81,8 +80,7 @@ func ParsePast(k record.Kind, raw []byte) ([]*Row, error) {
 			}
 		}
 
-		for j := range fields {
-			f := &fields[j]
+		for _, f := range fields {
 			raw, ok := members[f.Name]
 			if !ok || !f.Scoped && f.Rule != Attempt {
 				continue

@@ -22,8 +22,7 @@ import (
 func Clean(c record.Change) (record.Change, []string, error) {
 	out, fields := CloneChange(c), Fields(c.Kind())
 	var cut []string
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range fields {
 		shortened, err := f.clean(f.In(out))
 		if err != nil {
 			return nil, nil, err
@@ -33,8 +32,8 @@ func Clean(c record.Change) (record.Change, []string, error) {
 		}
 	}
 
-	for i := range fields {
-		switch f := &fields[i]; {
+	for _, f := range fields {
+		switch {
 		case f.counts:
 			f.count(c, out)
 		case f.Of != nil:

@@ -15,8 +15,7 @@ import (
 func StillCut(c record.Change, names []string) []string {
 	still := []string{}
 	for _, name := range names {
-		place, ok := ByName(c.Kind(), name)
-		if ok && Fields(c.Kind())[place].mayBeCut(c) {
+		if f := ByName(c.Kind(), name); f != nil && f.mayBeCut(c) {
 			still = append(still, name)
 		}
 	}

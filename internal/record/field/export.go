@@ -47,8 +47,7 @@ func (r *Row) ownChanges(whole record.Change) []record.Change {
 
 	fields := Fields(r.Change.Kind())
 	cut := StillCut(r.Change, r.Cut)
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range fields {
 		if v := f.In(r.Change); f.Rev > 0 && !v.IsZero() {
 			bytes := textBytes(v)
 			if f.Pieces != nil { // the same, whether it was read whole or as it is kept
@@ -75,8 +74,8 @@ func (r *Row) ownChanges(whole record.Change) []record.Change {
 	for i, p := range parts {
 		changes[i] = p.change
 	}
-	for i := range fields { // times have no revision
-		if f := &fields[i]; f.Rule == Least || f.Rule == Greatest {
+	for _, f := range fields { // times have no revision
+		if f.Rule == Least || f.Rule == Greatest {
 			f.In(changes[0]).Set(f.In(r.Change))
 		}
 	}
@@ -93,10 +92,9 @@ type exportPart struct {
 // skeleton returns a change with what every change to the row must say.
 func (r *Row) skeleton(rev int64, whole record.Change) record.Change {
 	c := record.New(r.Change.Kind())
-	fields := Fields(c.Kind())
 
-	for i := range fields {
-		switch f := &fields[i]; {
+	for _, f := range Fields(c.Kind()) {
+		switch {
 		case f.Role == Revision && rev != NoRevision:
 			f.In(c).Set(reflect.ValueOf(&rev))
 		case f.Key, f.Required:

@@ -124,7 +124,7 @@ func (f *Field) worded() bool { return f.Readable() && f.cuts }
 // In returns the field of a change, settable.
 func (f *Field) In(c record.Change) reflect.Value { return reflect.ValueOf(c).Elem().Field(f.index) }
 
-// Index returns the field's place in the struct of its kind.
+// Index returns the field's place in the struct of its kind, and in [Fields].
 func (f *Field) Index() int { return f.index }
 
 // Text returns the text that the field holds in c. ok is false if it is not set, or not a
@@ -140,40 +140,39 @@ func (f *Field) Text(c record.Change) (s string, ok bool) {
 	return v.String(), true
 }
 
-// kindTable holds the fields of a kind.
 type kindTable struct {
-	fields    []Field
+	fields    []*Field
 	attempt   *Field
-	byName    map[string]int
+	byName    map[string]*Field
 	searched  []*Field
 	worded    []*Field
-	inPieces  []*Field // that may be stored in pieces
+	inPieces  []*Field
 	revisions int
 }
 
 var tables = func() map[record.Kind]*kindTable {
 	all := map[record.Kind]*kindTable{}
 	for _, kind := range record.Kinds {
-		t := &kindTable{fields: readTags(kind), byName: map[string]int{}}
-		for i, f := range t.fields {
-			t.byName[f.Name] = i
+		t := &kindTable{fields: readTags(kind), byName: map[string]*Field{}}
+		for _, f := range t.fields {
+			t.byName[f.Name] = f
 			if f.Alias != "" {
-				t.byName[f.Alias] = i
+				t.byName[f.Alias] = f
 			}
 
 			t.revisions = max(t.revisions, f.Rev)
 			if f.Rule == Attempt {
-				t.attempt = &t.fields[i]
+				t.attempt = f
 			}
 
 			if f.Searched {
-				t.searched = append(t.searched, &t.fields[i])
+				t.searched = append(t.searched, f)
 			}
 			if f.Pieces != nil {
-				t.inPieces = append(t.inPieces, &t.fields[i])
+				t.inPieces = append(t.inPieces, f)
 			}
 			if f.worded() {
-				t.worded = append(t.worded, &t.fields[i])
+				t.worded = append(t.worded, f)
 			}
 		}
 		all[kind] = t
@@ -182,7 +181,7 @@ var tables = func() map[record.Kind]*kindTable {
 }()
 
 // Fields returns the fields of a kind, keys first. The slice is shared: do not change it.
-func Fields(k record.Kind) []Field { return tables[k].fields }
+func Fields(k record.Kind) []*Field { return tables[k].fields }
 
 // Searched returns the fields of a kind that the search over runs finds. The slice is shared: do
 // not change it.
@@ -191,17 +190,17 @@ func Searched(k record.Kind) []*Field { return tables[k].searched }
 // Worded returns the fields of a kind that hold words: names, texts and JSON. The slice is shared: do not change it.
 func Worded(k record.Kind) []*Field { return tables[k].worded }
 
+// InPieces returns the fields of a kind whose texts may be stored in pieces. The slice is shared: do not change it.
+func InPieces(k record.Kind) []*Field { return tables[k].inPieces }
+
 // CharsOf returns the field with the number of characters of a text.
 func CharsOf(k record.Kind, text *Field) *Field {
 	fields := Fields(k)
-	return &fields[slices.IndexFunc(fields, func(f Field) bool { return f.counts && f.Of == text })]
+	return fields[slices.IndexFunc(fields, func(f *Field) bool { return f.counts && f.Of == text })]
 }
 
-// ByName finds a field by its name on the wire, or by its other one, and returns its place in [Fields].
-func ByName(k record.Kind, name string) (place int, ok bool) {
-	place, ok = tables[k].byName[name]
-	return place, ok
-}
+// ByName returns the field with a name on the wire, or with it as its other one; nil: there is none.
+func ByName(k record.Kind, name string) *Field { return tables[k].byName[name] }
 
 // HasAttempts reports whether rows of a kind are attempted again. Those that are have Scoped
 // fields.
@@ -227,18 +226,17 @@ const maxStartedBy = 16 * record.MaxIDBytes
 // long), trace, enum, anyJSON. JSON: json, object, stringMaps, startedBy. Numbers: small, decimal,
 // fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, partsOf=<text>, of=<field>,
 // with=<price>. Roles: revision, once, heartbeat, derived. Others: scoped, searched, column=<name>, shown=<column>.
-func readTags(k record.Kind) []Field {
+func readTags(k record.Kind) []*Field {
 	t := reflect.TypeOf(record.New(k)).Elem()
 	if t.NumField() > MaxFields {
 		panic(fmt.Sprintf("field: kind %s has %d fields; statements can name %d", k, t.NumField(), MaxFields))
 	}
 
-	fields := make([]Field, t.NumField())
+	var fields []*Field
 	revisions := 0
-	for i := range fields {
-		f := &fields[i]
+	for i := range t.NumField() {
 		name, options, _ := strings.Cut(t.Field(i).Tag.Get("record"), ",")
-		*f = Field{Name: name, Column: snake(name), Type: typeOf(t.Field(i).Type), index: i}
+		f := &Field{Name: name, Column: snake(name), Type: typeOf(t.Field(i).Type), index: i}
 
 		for option := range strings.SplitSeq(options, ",") {
 			option, value, _ := strings.Cut(option, "=")
@@ -283,12 +281,12 @@ func readTags(k record.Kind) []Field {
 				f.Rule = Attempt
 			case "charsOf", "partsOf", "of":
 				f.Rule, f.counts = Follows, option == "charsOf"
-				f.Of = named(fields[:i], value)
+				f.Of = named(fields, value)
 				if option == "partsOf" {
 					f.Of.Pieces = f
 				}
 			case "with":
-				f.With = named(fields[:i], value)
+				f.With = named(fields, value)
 			case "revision":
 				f.Role, f.Rule = Revision, Fixed
 				f.Column = ""
@@ -321,15 +319,16 @@ func readTags(k record.Kind) []Field {
 			revisions++
 			f.Rev = revisions
 		}
+		fields = append(fields, f)
 	}
 	return fields
 }
 
 // named returns the field of a name; nil if none has it.
-func named(fields []Field, name string) *Field {
-	for i := range fields {
-		if fields[i].Name == name {
-			return &fields[i]
+func named(fields []*Field, name string) *Field {
+	for _, f := range fields {
+		if f.Name == name {
+			return f
 		}
 	}
 	return nil

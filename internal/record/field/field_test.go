@@ -25,8 +25,7 @@ func TestPlacesOfFields(t *testing.T) {
 	var text strings.Builder
 	for _, kind := range record.Kinds {
 		lines := make([]string, field.Revisions(kind))
-		for i := range field.Fields(kind) {
-			f := &field.Fields(kind)[i]
+		for _, f := range field.Fields(kind) {
 			if f.Rev == 0 {
 				continue
 			}

@@ -10,7 +10,7 @@ import (
 // CutTexts puts marks in place of long texts, and their pieces and contents beside them. From then on
 // rows are merged by their marks, here as in the database.
 func (r *Row) CutTexts(z content.Sizes) {
-	for _, f := range tables[r.Change.Kind()].inPieces {
+	for _, f := range InPieces(r.Change.Kind()) {
 		text, ok := f.Text(r.Change)
 		if !ok || !z.Cuts(text) {
 			continue
@@ -36,7 +36,7 @@ func (f *Field) pieces(c record.Change) (pieces [][]byte, ok bool) {
 // HideMarks leaves only the pieces of a text that is stored in pieces, and only the text of another one: so readers see
 // it.
 func HideMarks(c record.Change) {
-	for _, f := range tables[c.Kind()].inPieces {
+	for _, f := range InPieces(c.Kind()) {
 		if _, ok := f.pieces(c); ok {
 			f.In(c).SetZero()
 		} else {
@@ -48,7 +48,7 @@ func HideMarks(c record.Change) {
 // JoinTexts puts the texts that join makes in place of pieces, whether there is a mark beside them or nothing. Beside
 // another text, pieces say nothing.
 func JoinTexts(c record.Change, join func(f *Field, pieces []content.Hash) (string, error)) error {
-	for _, f := range tables[c.Kind()].inPieces {
+	for _, f := range InPieces(c.Kind()) {
 		pieces, ok := f.pieces(c)
 		if ok || pieces != nil && f.In(c).IsZero() {
 			text, err := join(f, content.Hashes(pieces))
@@ -64,7 +64,7 @@ func JoinTexts(c record.Change, join func(f *Field, pieces []content.Hash) (stri
 
 // Named returns the contents that the row names directly.
 func (r *Row) Named() (hashes [][]byte) {
-	for _, f := range tables[r.Change.Kind()].inPieces {
+	for _, f := range InPieces(r.Change.Kind()) {
 		if text, ok := f.Text(r.Change); ok && content.IsMark(text) {
 			hashes = append(hashes, f.Pieces.In(r.Change).Interface().([][]byte)...)
 		}

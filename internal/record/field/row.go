@@ -44,9 +44,7 @@ func NewRow(c record.Change) (*Row, error) {
 	}
 
 	r.Revs = noRevisions(clean.Kind())
-	fields := Fields(clean.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range Fields(clean.Kind()) {
 		if f.Rev > 0 && !f.In(clean).IsZero() {
 			r.Revs[f.Rev-1] = *rev
 		}
@@ -74,8 +72,7 @@ func (r *Row) Learn(later *Row) {
 		r.Revs = noRevisions(r.Change.Kind())
 	}
 
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range fields {
 		if f.Rule == Fixed || f.Scoped && attempts < 0 {
 			continue
 		}
@@ -96,9 +93,9 @@ func (r *Row) Learn(later *Row) {
 		if f.Rev > 0 && later.rev(f) != NoRevision {
 			r.Revs[f.Rev-1] = later.rev(f)
 		}
-		for j := range fields {
-			if fields[j].Of == f {
-				fields[j].In(r.Change).Set(fields[j].In(later.Change))
+		for _, follower := range fields {
+			if follower.Of == f {
+				follower.In(r.Change).Set(follower.In(later.Change))
 			}
 		}
 	}
@@ -146,9 +143,7 @@ func (r *Row) ownAttempt() *Row {
 	p := &Row{Change: record.New(r.Change.Kind())}
 	number := attemptField(r.Change.Kind())
 	hasOwn := !number.In(r.Change).IsZero()
-	fields := Fields(r.Change.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range Fields(r.Change.Kind()) {
 		v := f.In(r.Change)
 		if !f.Key && !f.Scoped || v.IsZero() {
 			continue
@@ -174,9 +169,7 @@ func (r *Row) ownAttempt() *Row {
 
 // shortenTexts bounds the texts of an attempt in Past.
 func (r *Row) shortenTexts() {
-	fields := Fields(r.Change.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range Fields(r.Change.Kind()) {
 		if s, ok := f.Text(r.Change); ok && f.Scoped && len(s) > record.MaxAttemptTextBytes {
 			f.In(r.Change).Set(reflect.ValueOf(new(Shorten(s, record.MaxAttemptTextBytes))))
 		}
@@ -290,9 +283,7 @@ func (r *Row) Replace(before, now *Row) *Row {
 		return f.In(row.Change)
 	}
 
-	fields := Fields(r.Change.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range Fields(r.Change.Kind()) {
 		owner := f
 		if f.Of != nil {
 			owner = f.Of

@@ -28,8 +28,7 @@ func newRow(t rapid.TB, c record.Change) *field.Row {
 // has few values, so that some rows contradict each other and some agree.
 func drawRow(t *rapid.T, kind record.Kind) *field.Row {
 	c := record.New(kind)
-	for i := range field.Fields(kind) {
-		f := &field.Fields(kind)[i]
+	for _, f := range field.Fields(kind) {
 		v := f.In(c)
 		n := rapid.IntRange(0, 3).Draw(t, f.Name)
 
@@ -151,8 +150,8 @@ func TestLearnInAnyOrder(t *testing.T) {
 // keyOf returns a change that sets only the key of a row.
 func keyOf(r *field.Row) record.Change {
 	c := record.New(r.Change.Kind())
-	for i := range field.Fields(c.Kind()) {
-		if f := &field.Fields(c.Kind())[i]; f.Key {
+	for _, f := range field.Fields(c.Kind()) {
+		if f.Key {
 			f.In(c).Set(f.In(r.Change))
 		}
 	}

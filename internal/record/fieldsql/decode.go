@@ -97,7 +97,6 @@ func (r *Read) targetsOf(kind record.Kind, columns []pgconn.FieldDescription, st
 	return targets
 }
 
-// kinds finds the kind of a record by its struct.
 var kinds = func() map[reflect.Type]record.Kind {
 	all := map[reflect.Type]record.Kind{}
 	for _, k := range record.Kinds {
@@ -106,7 +105,6 @@ var kinds = func() map[reflect.Type]record.Kind {
 	return all
 }()
 
-// fieldOf finds the field of a struct that a column fills.
 func fieldOf(t reflect.Type, column string) (place int, ok bool) {
 	if k, isRecord := kinds[t]; isRecord {
 		for _, f := range field.Fields(k) {
@@ -156,7 +154,6 @@ func (d *decoder) decode(raw [][]byte, targets []target, structs []reflect.Value
 	return nil
 }
 
-// text returns the text of a column.
 func (d *decoder) text(raw []byte) *string {
 	from := d.row.Len()
 	d.row.Write(raw)

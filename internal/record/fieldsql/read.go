@@ -72,9 +72,8 @@ func Only(columns []Column, names ...string) (out []Column) {
 // the statement: WHERE, ORDER BY.
 func Written(k record.Kind, whole bool, truncated, rest string) string {
 	var columns []string
-	fields := field.Fields(k)
-	for i := range fields {
-		switch f := &fields[i]; {
+	for _, f := range field.Fields(k) {
+		switch {
 		case !f.Stored() || f.Role == field.Once || whole && f.Type == field.Hashes:
 		case whole && f.Pieces != nil:
 			columns = append(columns, Whole(f, "r")+" AS "+f.Column)
@@ -117,7 +116,7 @@ func ByKey(k record.Kind) string {
 	var where []string
 	for _, f := range field.Fields(k) {
 		if f.Key {
-			where = append(where, "r."+f.Column+" = "+param(len(where)+1, parameterType(&f)))
+			where = append(where, "r."+f.Column+" = "+param(len(where)+1, parameterType(f)))
 		}
 	}
 	return Written(k, false, "r.truncated", "WHERE "+strings.Join(where, " AND "))
@@ -140,9 +139,8 @@ type Page struct {
 // are within Limit), and place, by which they are to be sorted.
 func (p Page) SQL() string {
 	var sizes []string
-	fields := field.Fields(p.Kind)
-	for i := range fields {
-		if f := &fields[i]; f.Readable() && (f.Type == field.Text || f.Type == field.JSON) {
+	for _, f := range field.Fields(p.Kind) {
+		if f.Readable() && (f.Type == field.Text || f.Type == field.JSON) {
 			size := "octet_length(t." + f.Column + "::text)"
 			if f.Pieces != nil { // in characters, which is near enough
 				size = fmt.Sprintf("CASE WHEN %s THEN LEAST(t.%s, %d) ELSE %s END", inPieces(f, "t"),
@@ -169,7 +167,7 @@ WHERE y.bytes <= %[6]s OR y.place = 1`, strings.Join(sizes, " + "), TableOf(p.Ki
 func Keys(k record.Kind) (columns []Column) {
 	for _, f := range field.Fields(k) {
 		if f.Key && f.Index() > 0 {
-			columns = append(columns, Column{Name: f.Column, Type: parameterType(&f), SQL: "t." + f.Column})
+			columns = append(columns, Column{Name: f.Column, Type: parameterType(f), SQL: "t." + f.Column})
 		}
 	}
 	return columns

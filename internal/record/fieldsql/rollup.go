@@ -125,7 +125,6 @@ func growing(k record.Kind, partition, upsert string) string {
     ) AS b ON true`, addends(k), TableOf(k).Name, list(names, " AND ", func(key string) string { return "r." + key + " = a." + key }), partition))
 }
 
-// addends selects what a row adds.
 func addends(k record.Kind) string {
 	return "r.seq + 1 AS latest_round,\n        " +
 		list(figures[k], ",\n        ", func(f figure) string { return f.sql + " AS " + f.column }) +
@@ -207,7 +206,6 @@ var RemoveCalls = `WITH gone AS (
     RETURNING r.root_plan_id, r.step_id, ` + addends(record.KindActTool) + `
 )` + grow(record.KindActTool, "$6::date", "b", "gone", "(SELECT * FROM gone LIMIT 0) AS a RIGHT JOIN gone AS b ON false")
 
-// latestTool selects the last call of a step.
 func latestTool(partition string) string {
 	return `SELECT r.name, left(r.parameters, 1000) AS args
         FROM actlog.act_tool_info AS r

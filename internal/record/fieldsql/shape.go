@@ -53,13 +53,12 @@ func TraceShape(k record.Kind) Shape {
 
 // ShapeOf returns the shape that some rows of a kind need.
 func ShapeOf(k record.Kind, rows ...*field.Row) (shape Shape) {
-	fields := field.Fields(k)
 	for _, r := range rows {
 		shape.Revs = shape.Revs || r.Revs != nil
 		shape.Cut = shape.Cut || len(r.Cut) > 0
 
-		for i := range fields {
-			if f := &fields[i]; f.Rule != field.Fixed && !f.In(r.Change).IsZero() {
+		for i, f := range field.Fields(k) {
+			if f.Rule != field.Fixed && !f.In(r.Change).IsZero() {
 				shape.Fields |= 1 << i
 				if f.Rule == field.Attempt && f.In(r.Change).Elem().Int() > 1 {
 					shape.Reopens, shape.Revs = true, true // a new attempt forgets revisions
@@ -74,19 +73,13 @@ func ShapeOf(k record.Kind, rows ...*field.Row) (shape Shape) {
 // parameters, one array per field. Then follow the names of cut fields and the revisions, if
 // the shape has them, and the earlier attempts, if it has [Shape.Past].
 func (s Shape) Named(k record.Kind) (named []*field.Field) {
-	fields := field.Fields(k)
 	set := func(place int) bool { return s.Fields&(1<<place) != 0 }
-	for i := range fields {
-		f := &fields[i]
+	for i, f := range field.Fields(k) {
 		if !f.Stored() {
 			continue
 		}
 
-		follows := false
-		if f.Of != nil {
-			place, _ := field.ByName(k, f.Of.Name)
-			follows = set(place)
-		}
+		follows := f.Of != nil && set(f.Of.Index())
 		if f.Key || set(i) || follows || f.Scoped && s.Reopens {
 			named = append(named, f)
 		}

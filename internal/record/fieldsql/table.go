@@ -70,9 +70,8 @@ var uncalledRollUps = slices.DeleteFunc(slices.Clone(rollUps), func(c Column) bo
 // row's number, its fields, what was cut, its earlier attempts, and the roll-ups of a step.
 func Readable(k record.Kind, alias string) []Column {
 	columns := []Column{{Name: "id", Type: "bigint"}}
-	fields := field.Fields(k)
-	for i := range fields {
-		if f := &fields[i]; f.Readable() {
+	for _, f := range field.Fields(k) {
+		if f.Readable() {
 			columns = append(columns, Column{Name: f.Shown, Type: columnType(f)})
 		}
 	}
@@ -88,10 +87,8 @@ func Readable(k record.Kind, alias string) []Column {
 	for i := range columns {
 		columns[i].SQL = alias + "." + columns[i].Name
 	}
-	for i := range fields {
-		if f := &fields[i]; f.Pieces != nil {
-			columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = Whole(f, alias)
-		}
+	for _, f := range field.InPieces(k) {
+		columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = Whole(f, alias)
 	}
 	return columns
 }
@@ -100,14 +97,11 @@ func Readable(k record.Kind, alias string) []Column {
 // place of the text, and its pieces.
 func Stored(k record.Kind, alias string) []Column {
 	columns := Readable(k, alias)
-	fields := field.Fields(k)
-	for i := range fields {
-		if f := &fields[i]; f.Pieces != nil {
-			columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = alias + "." + f.Column
-			columns = append(columns, Column{
-				Name: f.Pieces.Column, Type: parameterType(f.Pieces), SQL: alias + "." + f.Pieces.Column,
-			})
-		}
+	for _, f := range field.InPieces(k) {
+		columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = alias + "." + f.Column
+		columns = append(columns, Column{
+			Name: f.Pieces.Column, Type: parameterType(f.Pieces), SQL: alias + "." + f.Pieces.Column,
+		})
 	}
 	return columns
 }
@@ -124,13 +118,10 @@ func StoredOnce(k record.Kind, alias string) []Column {
 // was replaced by a shorter one since. Few texts are cut, so few have to be looked at.
 func stillCut(k record.Kind, alias string) string {
 	cut := alias + ".truncated"
-	fields := field.Fields(k)
-	for i := range fields {
-		if f := &fields[i]; f.Pieces != nil {
-			cut = fmt.Sprintf("CASE WHEN '%s' = ANY (%s.truncated) AND %s AND octet_length(%s) < %d THEN array_remove(%s, "+
-				"'%[1]s') ELSE %[6]s END",
-				f.Name, alias, inPieces(f, alias), Whole(f, alias), f.FullBytes(), cut)
-		}
+	for _, f := range field.InPieces(k) {
+		cut = fmt.Sprintf("CASE WHEN '%s' = ANY (%s.truncated) AND %s AND octet_length(%s) < %d THEN array_remove(%s, "+
+			"'%[1]s') ELSE %[6]s END",
+			f.Name, alias, inPieces(f, alias), Whole(f, alias), f.FullBytes(), cut)
 	}
 	return cut
 }
@@ -141,13 +132,10 @@ func stillCut(k record.Kind, alias string) string {
 func Contents() string {
 	var named []string
 	for _, k := range record.Kinds {
-		fields := field.Fields(k)
-		for i := range fields {
-			if f := &fields[i]; f.Pieces != nil {
-				named = append(named, fmt.Sprintf("SELECT unnest(r.%s) FROM actlog.%s AS r WHERE r.root_plan_id = $1::text AND "+
-					"r.part = $2::date AND %s",
-					f.Pieces.Column, TableOf(k).Name, inPieces(f, "r")))
-			}
+		for _, f := range field.InPieces(k) {
+			named = append(named, fmt.Sprintf("SELECT unnest(r.%s) FROM actlog.%s AS r WHERE r.root_plan_id = $1::text AND "+
+				"r.part = $2::date AND %s",
+				f.Pieces.Column, TableOf(k).Name, inPieces(f, "r")))
 		}
 	}
 
@@ -184,9 +172,8 @@ func inPieces(f *field.Field, alias string) string {
 // has the beginnings, of so many characters.
 func Lean(k record.Kind, alias string, chars int, beginnings ...string) []Column {
 	long := map[string]bool{"truncated": true}
-	fields := field.Fields(k)
-	for i := range fields {
-		long[fields[i].Shown] = fields[i].Long()
+	for _, f := range field.Fields(k) {
+		long[f.Shown] = f.Long()
 	}
 
 	var columns []Column
@@ -234,7 +221,6 @@ func parameterType(f *field.Field) string {
 	}
 }
 
-// keys returns the columns of a kind's key.
 func keys(k record.Kind) (columns []string) {
 	for _, f := range field.Fields(k) {
 		if f.Key {

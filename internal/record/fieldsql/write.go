@@ -452,9 +452,7 @@ func (s *statement) merged(f *field.Field) string {
 // mergedRevs are the revisions after the merge. Those of fields that are not named stay.
 func (s *statement) mergedRevs() string {
 	var revs []string
-	fields := field.Fields(s.Kind)
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range field.Fields(s.Kind) {
 		if f.Rev == 0 {
 			continue
 		}

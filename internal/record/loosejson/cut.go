@@ -82,7 +82,6 @@ var (
 	bareMark = regexp.MustCompile(`(?i)\s*(?:` + dots + `\s*[\w+,. ]*` + markWord + `[\w,. ]*|` + dots + `|truncated)\s*$`)
 )
 
-// maxMark bounds the bytes of a mark.
 const maxMark = 100
 
 // markOf returns where a mark of a kind begins that stands behind a text that was cut, -1 if there is none.

@@ -132,7 +132,6 @@ func EndOfString(s string, i int) int {
 	return len(s)
 }
 
-// slashesBefore counts the backslashes directly before i.
 func slashesBefore(s string, i int) (n int) {
 	for n < i && s[i-n-1] == '\\' {
 		n++

@@ -96,7 +96,6 @@ func onCharacter(s string, most int) string {
 	return s[:end]
 }
 
-// dropEnd cuts a text and completes it.
 func dropEnd(s string, limit int) (string, bool) {
 	room := limit - maxDepth - 2
 	if room <= 0 {

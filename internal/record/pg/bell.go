@@ -49,7 +49,7 @@ func (b *Bell) Close() {
 
 // Ring wakes those who listen, within 20 ms. It returns at once. Call it after the commit: a
 // notification inside a transaction makes commits wait for each other.
-func (b *Bell) Ring() { signal(b.rung) }
+func (b *Bell) Ring() { Signal(b.rung) }
 
 // RingNow is Ring, and wakes those who listen in this process at once.
 func (b *Bell) RingNow() {
@@ -57,12 +57,11 @@ func (b *Bell) RingNow() {
 	b.wake()
 }
 
-// wake wakes those who listen in this process.
 func (b *Bell) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for wake := range b.here {
-		signal(wake)
+		Signal(wake)
 	}
 }
 
@@ -70,7 +69,7 @@ func (b *Bell) wake() {
 func (b *Bell) notify() {
 	ctx := b.ctx
 	var conn *pgx.Conn
-	defer func() { closeConn(conn) }()
+	defer func() { CloseConn(conn) }()
 
 	for attempt := 0; ; {
 		select {
@@ -81,7 +80,7 @@ func (b *Bell) notify() {
 
 		wait := ringEvery
 		if err := b.send(ctx, &conn); err != nil {
-			closeConn(conn)
+			CloseConn(conn)
 			conn, wait = nil, Backoff(attempt)
 			attempt++
 			b.log.Debug("notify failed", "channel", b.channel, "error", err)
@@ -118,7 +117,7 @@ func (b *Bell) Listen(ctx context.Context, wake chan<- struct{}) {
 	}
 	b.mu.Unlock()
 
-	signal(wake)
+	Signal(wake)
 	<-ctx.Done()
 
 	b.mu.Lock()
@@ -149,7 +148,7 @@ func (b *Bell) receive(ctx context.Context, wake func()) error {
 	if err != nil {
 		return err
 	}
-	defer closeConn(conn)
+	defer CloseConn(conn)
 	if _, err := conn.Exec(ctx, "LISTEN "+b.channel); err != nil {
 		return err
 	}
@@ -162,8 +161,8 @@ func (b *Bell) receive(ctx context.Context, wake func()) error {
 	}
 }
 
-// signal leaves a token in a channel that holds one.
-func signal(c chan<- struct{}) {
+// Signal leaves a token in a channel that holds one.
+func Signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

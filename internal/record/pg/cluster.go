@@ -180,7 +180,6 @@ func (c *cluster) admit(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// claimKey is where a connection has the claim of its server.
 const claimKey = "actlog claim"
 
 // hold is called for each connection that was admitted.
@@ -245,11 +244,11 @@ func (c *cluster) begin(reset func()) {
 			through(config, ways)
 			config.ValidateConnect, config.Tracer = nil, nil
 			var conn *pgx.Conn
-			defer func() { closeConn(conn) }()
+			defer func() { CloseConn(conn) }()
 
 			for n := 1; Pause(ctx, lookEvery) == nil; n++ {
 				if len(c.hosts) == 1 && n%int(lookAgain/lookEvery) == 0 {
-					closeConn(conn)
+					CloseConn(conn)
 					conn = nil
 				}
 				if err := c.lookAt(ctx, config, &conn, host); err != nil && ctx.Err() == nil {
@@ -271,20 +270,20 @@ func (c *cluster) lookAt(ctx context.Context, config *pgx.ConnConfig, conn **pgx
 
 	s, err := ask(ctx, (*conn).PgConn())
 	if err != nil {
-		closeConn(*conn)
+		CloseConn(*conn)
 		*conn = nil
 		return err
 	}
 	return c.see(s, host)
 }
 
-// close ends the looking.
 func (c *cluster) close() {
 	c.stop()
 	c.looking.Wait()
 }
 
-func closeConn(conn *pgx.Conn) {
+// CloseConn closes a connection, if there is one. That takes a second at most.
+func CloseConn(conn *pgx.Conn) {
 	if conn == nil {
 		return
 	}

@@ -50,6 +50,14 @@ func Translate(err error) error {
 	return err
 }
 
+// Wrap says in an error what was being done. There is none if err is nil.
+func Wrap(err error, doing string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(doing+": %w", append(args, err)...)
+}
+
 // ConnectionLost reports whether the statement did not reach the server, or lost it.
 func ConnectionLost(err error) bool {
 	var connect *pgconn.ConnectError

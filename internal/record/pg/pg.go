@@ -44,7 +44,6 @@ type Config struct {
 	Tracer pgx.QueryTracer
 }
 
-// settings are those of every connection.
 var settings = map[string]string{
 	"application_name":              "actlog",
 	"client_min_messages":           "warning", // see dropUnsettled

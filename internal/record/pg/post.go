@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// postBytes bounds the texts that wait to be sent.
 const postBytes = 1 << 20
 
 // PostHandler receives what a [Post] carries. Its methods return soon: meanwhile the post carries nothing.
@@ -63,7 +62,7 @@ func (p *Post) Listen(channels ...string) {
 	defer p.mu.Unlock()
 	if !slices.Equal(channels, p.channels) {
 		p.channels = channels
-		signal(p.wake)
+		Signal(p.wake)
 	}
 }
 
@@ -78,10 +77,9 @@ func (p *Post) Send(channel, text string) {
 
 	p.bytes += len(text)
 	p.waiting = append(p.waiting, letter{channel, text})
-	signal(p.wake)
+	Signal(p.wake)
 }
 
-// take returns what is to be done.
 func (p *Post) take() (channels []string, letters []letter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +122,7 @@ func (p *Post) carry(ctx context.Context, begun func()) error {
 	if err != nil {
 		return err
 	}
-	defer closeConn(conn)
+	defer CloseConn(conn)
 
 	var listening []string
 	for {
@@ -177,7 +175,6 @@ func send(ctx context.Context, conn *pgx.Conn, letters []letter) error {
 	return err
 }
 
-// receive receives until there is something else to do.
 func (p *Post) receive(ctx context.Context, conn *pgx.Conn) error {
 	wait, cancel := context.WithCancel(ctx)
 	var waking sync.WaitGroup

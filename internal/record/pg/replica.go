@@ -69,7 +69,6 @@ type Replica struct {
 	looking sync.WaitGroup
 }
 
-// standby is a host of the URL.
 type standby struct {
 	config  *pgx.ConnConfig // leads to it alone
 	conn    *pgx.Conn       // to look at it, whatever the others do; nil: there is none
@@ -148,7 +147,7 @@ func (r *Replica) Close() {
 	r.stop()
 	r.looking.Wait()
 	for _, s := range r.standbys {
-		closeConn(s.conn)
+		CloseConn(s.conn)
 	}
 	r.db.Pool.Close()
 }
@@ -298,7 +297,6 @@ func (r *Replica) positionOf(ctx context.Context, conn *pgconn.PgConn) (m Mark, 
 	}
 }
 
-// sample notes where the primary is.
 func (r *Replica) sample(ctx context.Context) {
 	began := time.Now()
 	_, mark, err := r.marker.ask(ctx)
@@ -352,7 +350,6 @@ func (r *Replica) note() {
 	r.used, r.noted = used, true
 }
 
-// lookAt asks a standby.
 func (r *Replica) lookAt(ctx context.Context, s *standby) (m Mark, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*replicaTimeout)
 	defer cancel()
@@ -364,7 +361,7 @@ func (r *Replica) lookAt(ctx context.Context, s *standby) (m Mark, err error) {
 	}
 
 	if m, err = r.positionOf(ctx, s.conn.PgConn()); err != nil {
-		closeConn(s.conn)
+		CloseConn(s.conn)
 		s.conn = nil
 	}
 	return m, err

@@ -1,18 +1,18 @@
 package report
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/loosejson"
 	"github.com/actlog/actlog/internal/record/pg"
 )
 
@@ -148,21 +148,9 @@ func cellOf(oid uint32, value []byte, most int) (cell json.RawMessage, cut bool)
 
 	text := strings.ToValidUTF8(string(value), "\uFFFD")
 	if cut = len(text) > most; cut {
-		for most > 0 && !utf8.RuneStart(text[most]) {
-			most--
-		}
-		text = text[:most] + "…"
+		text = field.Shorten(text, most) + "…"
 	}
-	return quoted(text), cut
-}
-
-// quoted returns a text as JSON, with < and & as they are.
-func quoted(text string) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a text is always JSON
-	return bytes.TrimSpace(b.Bytes())
+	return loosejson.AppendString(nil, text), cut
 }
 
 // types know the names of the types that come with Postgres.

@@ -164,16 +164,12 @@ func (c connection) close() error {
 	case <-ctx.Done():
 		c.drop()
 	}
-	if err != nil {
-		return fmt.Errorf("close the connection of a report: %w", err)
-	}
-	return nil
+	return pg.Wrap(err, "close the connection of a report")
 }
 
 // drop closes the connection without reading what is on its way.
 func (c connection) drop() { _ = c.Conn().Close() }
 
-// texts returns the first column of a statement of ours.
 func (c connection) texts(ctx context.Context, sql string, args ...string) (all []string, err error) {
 	rows, err := c.read(ctx, sql, args...)
 	for _, row := range rows {

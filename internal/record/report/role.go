@@ -41,5 +41,4 @@ FROM (
 ) AS f (place, fault)
 ORDER BY place`
 
-// mayLock returns a row if the role may take advisory locks.
 const mayLock = `SELECT 'yes' WHERE has_function_privilege(session_user, 'pg_advisory_lock(bigint)', 'EXECUTE')`

@@ -89,7 +89,6 @@ func unfold(text string, start, end int) (from, to int) {
 	return max(from, 0), len(text)
 }
 
-// snippet returns a part of a text with what is around it.
 func snippet(text string, start, end int) Snippet {
 	before, after := text[:start], text[end:]
 	s := Snippet{Match: line(text[start:end])}

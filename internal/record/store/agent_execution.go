@@ -115,7 +115,6 @@ func (r *Reader) StepDetailOnce(ctx context.Context, rootPlanID, stepID string) 
 	return st, n.texts.sorted(), nil
 }
 
-// stepNodes reads the rows of a step.
 func (r *Reader) stepNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, stepID string) (*nodes, error) {
 	n, err := r.nodes(ctx, of, rootPlanID, stepID)
 	if err == nil && len(n.steps) == 0 {
@@ -124,7 +123,6 @@ func (r *Reader) stepNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, s
 	return n, err
 }
 
-// step nests the rows of a step.
 func (n *nodes) step() *tree.Step {
 	finishStep(n.steps[0])
 	for _, c := range n.cycles {
@@ -200,7 +198,6 @@ func (r *Reader) readStep(ctx context.Context, rootPlanID, stepID string, s step
 	}
 }
 
-// stepReading is the reading of a step.
 type stepReading struct {
 	to        StepTaker
 	once      func(content.Content) error // takes contents; nil: texts are put together
@@ -288,7 +285,6 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 	return s.lost
 }
 
-// give gives a row away.
 func (s *stepReading) give(row any) error {
 	switch row := row.(type) {
 	case *contentRow:

@@ -148,7 +148,6 @@ func (r *Reader) Attached(
 	return rows, next, nil
 }
 
-// attachedPage is how many rows [Reader.EachAttached] reads at once.
 const attachedPage = 1000
 
 // EachAttached calls take with each thought, artifact, source or wait of a plan, in the order of [Reader.Attached], and

@@ -211,8 +211,8 @@ func (u testTree) attempt(t *rapid.T, kind record.Kind) record.Change {
 	c := attemptedKinds[kind].change(u.root, int64(rapid.IntRange(1, 3).Draw(t, "attempt")), "", nil, nil, nil, nil)
 	version := rapid.IntRange(0, 4).Draw(t, "version")
 
-	for i := range field.Fields(kind) {
-		switch f := &field.Fields(kind)[i]; {
+	for _, f := range field.Fields(kind) {
+		switch {
 		case f.Role == field.Revision:
 			f.In(c).Set(reflect.ValueOf(new(int64(rapid.IntRange(1, 3).Draw(t, "rev")))))
 		case !f.Scoped:

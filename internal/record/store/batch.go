@@ -200,12 +200,10 @@ func rootKey(root string) record.Key {
 	return record.Key{Kind: record.KindPlan, Root: root, ID: root}
 }
 
-// cycleOf returns the key of the cycle of a tool call.
 func cycleOf(key record.Key) record.Key {
 	return record.Key{Kind: record.KindThinkAct, Root: key.Root, Parent: key.Parent, Seq: key.Seq}
 }
 
-// stepOf returns the key of the step of a cycle or a tool call.
 func stepOf(key record.Key) record.Key {
 	return record.Key{Kind: record.KindAgentExecution, Root: key.Root, ID: key.Parent}
 }
@@ -217,9 +215,7 @@ func rowBytes(r *field.Row) int {
 		n += c.Bytes()
 	}
 
-	fields := field.Fields(r.Change.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range field.Fields(r.Change.Kind()) {
 		switch f.Type {
 		case field.Text:
 			s, _ := f.Text(r.Change)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/record"
 )
@@ -25,7 +26,6 @@ type Cause struct {
 	AskingTool *string
 }
 
-// storedCause is a cause in actlog.cause.
 type storedCause struct {
 	Failed    int64    `json:"failed"`
 	Recovered bool     `json:"recovered"`
@@ -137,7 +137,6 @@ func shortError(s *string) *string {
 	return new(tree.Beginning(*s, titleChars))
 }
 
-// node returns the row as one of a tree.
 func (r *treeRow) node(root string) tree.Node {
 	for _, t := range []*time.Time{r.Began, r.StartTime, r.EndTime} {
 		if t != nil {
@@ -150,7 +149,7 @@ func (r *treeRow) node(root string) tree.Node {
 		earlier = []record.Attempt{{StartTime: r.Began}}
 	}
 
-	step := orEmpty(r.Step)
+	step := optional.Value(r.Step)
 	switch r.Kind {
 	case record.KindAgentExecution:
 		return tree.Node{Step: &tree.Step{PastAttempts: earlier, Record: record.AgentExecution{
@@ -164,13 +163,13 @@ func (r *treeRow) node(root string) tree.Node {
 		}}}
 	case record.KindActTool:
 		return tree.Node{Call: &tree.ToolCall{PastAttempts: earlier, Record: record.ActTool{
-			RootPlanID: root, StepID: step, Seq: r.Seq, ToolCallID: orEmpty(r.Call), CallIndex: r.Place, Name: r.Name,
+			RootPlanID: root, StepID: step, Seq: r.Seq, ToolCallID: optional.Value(r.Call), CallIndex: r.Place, Name: r.Name,
 			State:     r.State,
 			ErrorKind: r.ErrorKind, ErrorMessage: r.ErrorMessage, StartTime: r.StartTime, EndTime: r.EndTime,
 		}}}
 	case record.KindWait:
 		return tree.Node{Wait: &record.Wait{
-			RootPlanID: root, PlanID: r.Plan, WaitID: orEmpty(r.Parent), StepID: r.Step, ToolCallID: r.Call,
+			RootPlanID: root, PlanID: r.Plan, WaitID: optional.Value(r.Parent), StepID: r.Step, ToolCallID: r.Call,
 			Type:  (*record.WaitType)(r.ErrorKind),
 			Title: r.Name, FormDescription: r.Form, State: r.State, StartTime: r.StartTime, EndTime: r.EndTime,
 		}}

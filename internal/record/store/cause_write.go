@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/record"
 )
@@ -22,7 +23,6 @@ var levels = map[record.Kind]string{
 	record.KindActTool: "tool_call", record.KindWait: "wait",
 }
 
-// causeRow is a row of actlog.cause, by its columns.
 type causeRow struct {
 	Root      string      `json:"root_plan_id"`
 	Partition string      `json:"part"`
@@ -54,7 +54,7 @@ func causeRowOf(r db.CauseRowsRow, k storedCause, at tree.Node) causeRow {
 		c.Seq = &k.Row.Seq
 	}
 
-	c.Kind, c.Tool = new(cmp.Or(orEmpty(k.Kind), strings.ToLower(string(at.State())))), k.Tool
+	c.Kind, c.Tool = new(cmp.Or(optional.Value(k.Kind), strings.ToLower(string(at.State())))), k.Tool
 	c.Text, c.Recovered = orNil(k.Text), &k.Recovered
 	return c
 }

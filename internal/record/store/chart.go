@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,16 +118,10 @@ func (r *Reader) Chart(ctx context.Context, by ChartBy, f ChartFilter) (rows []C
 		return fmt.Sprintf("$%d", len(args))
 	})
 
-	if f.Timeout == 0 {
-		f.Timeout = listTimeout
-	}
-	deadline := time.Now().Add(f.Timeout)
+	deadline := time.Now().Add(cmp.Or(f.Timeout, listTimeout))
 
-	rows, err = pg.Read(ctx, r.db, func() (rows []ChartRow, err error) {
-		return rows, r.QueryBefore(ctx, deadline, "force_custom_plan", sql, args, func(from pgx.Rows) error {
-			rows, err = pgx.CollectRows(from, pgx.RowToStructByNameLax[ChartRow])
-			return err
-		})
+	rows, err = pg.Read(ctx, r.db, func() ([]ChartRow, error) {
+		return collectBefore(ctx, r, deadline, customPlan, pgx.RowToStructByNameLax[ChartRow], sql, args...)
 	})
 
 	switch {

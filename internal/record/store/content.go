@@ -13,6 +13,7 @@ import (
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/content"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/recent"
 )
 
@@ -34,7 +35,6 @@ func newContents(sizes content.Sizes) *contents {
 	return &contents{sizes: sizes, seed: maphash.MakeSeed(), known: recent.Map[uint64, struct{}]{Half: knownContents}}
 }
 
-// contentKey names a content of a tree.
 type contentKey struct {
 	root string
 	hash content.Hash
@@ -115,7 +115,7 @@ func (s contentPlan) queue(q *pgx.Batch, partition time.Time) {
 				bodies[i] = &has.Body
 			}
 		}
-		q.Queue(db.ContentAdd, orNoPartition(partition), roots, hashes, pieces, bodies)
+		q.Queue(db.ContentAdd, optional.Pointer(partition), roots, hashes, pieces, bodies)
 	}
 
 	if len(s.mustExist) == 0 {
@@ -128,13 +128,6 @@ func (s contentPlan) queue(q *pgx.Batch, partition time.Time) {
 	} else {
 		q.Queue(db.ContentCheck, roots, hashes, partition)
 	}
-}
-
-func orNoPartition(partition time.Time) *time.Time {
-	if partition.IsZero() {
-		return nil
-	}
-	return &partition
 }
 
 func contentColumns(keys []contentKey) (roots []string, hashes [][]byte) {
@@ -174,7 +167,6 @@ func (s contentPlan) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left 
 	return left, copyRows(ctx, tx, "content", columns, pgx.CopyFromRows(rows))
 }
 
-// learn remembers the contents of a committed batch.
 func (c *contents) learn(kept []uint64) {
 	for _, key := range kept {
 		c.known.Set(key, struct{}{})

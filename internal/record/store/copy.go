@@ -34,11 +34,16 @@ func (t newTrees) queueNew(q *pgx.Batch, roots []*field.Row) {
 		ids[i] = r.Change.Key().Root
 	}
 
-	q.Queue(db.PlanNew, ids).Query(func(rows pgx.Rows) error {
-		var root string
-		var partition time.Time
-		_, err := pgx.ForEachRow(rows, []any{&root, &partition}, func() error {
-			t[root] = partition
+	var root string
+	var partition time.Time
+	forEach(q.Queue(db.PlanNew, ids), []any{&root, &partition}, func() { t[root] = partition })
+}
+
+// forEach calls do for each row of a statement, once it is sent and the row is scanned into some variables.
+func forEach(statement *pgx.QueuedQuery, into []any, do func()) {
+	statement.Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, into, func() error {
+			do()
 			return nil
 		})
 		return err
@@ -99,7 +104,7 @@ func notCopied(err error) bool {
 	return errors.As(err, &c)
 }
 
-// copied is rows of a kind on their way into its table.
+// copied is rows of a kind on their way into its table. It is a [pgx.CopyFromSource].
 type copied struct {
 	origin  string
 	trees   newTrees
@@ -118,13 +123,10 @@ func newCopied(kind record.Kind, origin string, trees newTrees, rows []*field.Ro
 	return c
 }
 
-// Next implements [pgx.CopyFromSource].
 func (c *copied) Next() bool { return len(c.rows) > 0 }
 
-// Err implements [pgx.CopyFromSource].
 func (c *copied) Err() error { return nil }
 
-// Values implements [pgx.CopyFromSource].
 func (c *copied) Values() ([]any, error) {
 	r := c.rows[0]
 	c.rows, c.values = c.rows[1:], c.values[:0]
@@ -166,15 +168,13 @@ func numeric(f float64) (float64, error) {
 	return strconv.ParseFloat(strconv.FormatFloat(f, 'g', 15, 64), 64)
 }
 
-// revisions are those of a row, as an array of Postgres.
+// revisions are those of a row, as an array of Postgres. They are a [pgtype.ArrayGetter].
 type revisions []int64
 
-// Dimensions implements [pgtype.ArrayGetter].
 func (r revisions) Dimensions() []pgtype.ArrayDimension {
 	return []pgtype.ArrayDimension{{Length: int32(len(r)), LowerBound: 1}}
 }
 
-// Index implements [pgtype.ArrayGetter].
 func (r revisions) Index(i int) any {
 	if r[i] == field.NoRevision {
 		return nil
@@ -182,5 +182,4 @@ func (r revisions) Index(i int) any {
 	return &r[i]
 }
 
-// IndexType implements [pgtype.ArrayGetter].
 func (r revisions) IndexType() any { return new(int64) }

@@ -14,27 +14,15 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// deleter deletes whole trees.
-type deleter struct {
-	db       *pg.DB
-	queries  *db.Queries
-	feed     *feed.Feed
-	counters *counters
-	retryFor time.Duration
-}
-
 // DeletePlan deletes the whole tree of a root plan, live or not, and nothing else. Later changes to the tree make it
 // again, as a placeholder. The error is [record.ErrNotFound] if there is no such plan, a [*record.InvalidError] if it
 // is a sub-plan, and [record.ErrUnavailable] after RetryFor.
-func (d *deleter) DeletePlan(ctx context.Context, rootPlanID string) error {
-	if err := d.deleteRoot(ctx, rootPlanID); err != nil {
-		return fmt.Errorf("delete plan %s: %w", rootPlanID, err)
-	}
-	return nil
+func (s *Store) DeletePlan(ctx context.Context, rootPlanID string) error {
+	return pg.Wrap(s.deleteRoot(ctx, rootPlanID), "delete plan %s", rootPlanID)
 }
 
-func (d *deleter) deleteRoot(ctx context.Context, rootPlanID string) error {
-	root, err := pg.Read(ctx, d.db, func() (string, error) { return d.queries.PlanRootOf(ctx, d.db, rootPlanID) })
+func (s *Store) deleteRoot(ctx context.Context, rootPlanID string) error {
+	root, err := pg.Read(ctx, s.db, func() (string, error) { return s.queries.PlanRootOf(ctx, s.db, rootPlanID) })
 	if err != nil {
 		return err
 	}
@@ -44,11 +32,11 @@ func (d *deleter) deleteRoot(ctx context.Context, rootPlanID string) error {
 		}
 	}
 
-	deadline := time.Now().Add(d.retryFor)
+	deadline := time.Now().Add(s.config.RetryFor)
 	for attempt := 0; ; attempt++ {
-		deleted, err := d.DeleteTrees(ctx, []string{rootPlanID})
+		deleted, err := s.DeleteTrees(ctx, []string{rootPlanID})
 		if err == nil && deleted == 0 && attempt > 0 { // an earlier try did it
-			err = d.db.Settle(ctx)
+			err = s.db.Settle(ctx)
 		}
 
 		switch {
@@ -70,12 +58,12 @@ func (d *deleter) deleteRoot(ctx context.Context, rootPlanID string) error {
 // DeleteTrees deletes the trees of root plans in one transaction and returns how many there
 // were. The error is Postgres' own. A lock that another session holds is waited for up to
 // [LockPatience].
-func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int, err error) {
-	err = d.db.Transact(ctx, func(tx pgx.Tx) error {
+func (s *Store) DeleteTrees(ctx context.Context, roots []string) (deleted int, err error) {
+	err = s.db.Transact(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, LockPatience); err != nil {
 			return err
 		}
-		found, err := d.queries.TreeRoots(ctx, tx, roots)
+		found, err := s.queries.TreeRoots(ctx, tx, roots)
 		if err != nil || len(found) == 0 {
 			return err
 		}
@@ -114,8 +102,8 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		return 0, err
 	}
 
-	d.feed.Grew()
-	d.counters.treesDeleted.Add(uint64(deleted))
+	s.feed.Grew()
+	s.sender.counters.treesDeleted.Add(uint64(deleted))
 	return deleted, nil
 }
 

@@ -113,14 +113,7 @@ func (r *Reader) Detail(ctx context.Context, key record.Key) (*Detail, error) {
 		read = cycleDetail
 	}
 
-	rows, err := pg.Read(ctx, r.db, func() ([]Row, error) {
-		from, err := r.Query(ctx, read.SQL, keyArgs(key)...)
-		if err != nil {
-			return nil, err
-		}
-		rows, _, err := readPage(read, from, key.Kind)
-		return rows, err
-	})
+	rows, err := r.read(ctx, read, key.Kind, keyArgs(key)...)
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", key.Kind, key.ID, err)
 	}

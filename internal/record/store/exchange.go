@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/internal/record/fieldsql"
-	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/record"
 )
 
@@ -49,14 +48,7 @@ func opened(summary string) string {
 // Exchanges returns what root plans were asked, and their summaries, by their ids. Texts are cut to a number of
 // characters, envelopes so that as many can be read.
 func (r *Reader) Exchanges(ctx context.Context, rootPlanIDs []string, chars int) (map[string]*record.Plan, error) {
-	plans, err := pg.Read(ctx, r.db, func() ([]Row, error) {
-		from, err := r.Query(ctx, exchanges.SQL, rootPlanIDs, chars)
-		if err != nil {
-			return nil, err
-		}
-		rows, _, err := readPage(exchanges, from, record.KindPlan)
-		return rows, err
-	})
+	plans, err := r.read(ctx, exchanges, record.KindPlan, rootPlanIDs, chars)
 	if err != nil {
 		return nil, fmt.Errorf("read what plans were asked: %w", err)
 	}

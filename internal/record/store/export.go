@@ -52,7 +52,6 @@ func (r *Reader) ExportOnce(
 	return r.export(ctx, rootPlanID, planID, exporting{each: each, contents: contents, reads: storedExports})
 }
 
-// exporting is an export that goes on.
 type exporting struct {
 	each     func(record.Change) error
 	contents func(root string, c content.Content) error // nil: texts are whole
@@ -104,7 +103,6 @@ func (x *exporting) ended(err error) error {
 	return pg.Translate(err)
 }
 
-// exportContents exports the contents that are on record.
 func (x *exporting) exportContents(ctx context.Context, tx pgx.Tx, refuse func(error) error) error {
 	rows, err := tx.Query(ctx, exportContents.SQL, x.home.RootPlanID, x.home.Part)
 	if err != nil {
@@ -121,7 +119,6 @@ func (x *exporting) exportContents(ctx context.Context, tx pgx.Tx, refuse func(e
 	}))
 }
 
-// exportKind exports the changes of one kind.
 func (x *exporting) exportKind(ctx context.Context, tx pgx.Tx, kind record.Kind, refuse func(error) error) error {
 	args := []any{x.home.RootPlanID}
 	if fieldsql.TableOf(kind).Partitioned {

@@ -60,8 +60,8 @@ func drawChange(rt *rapid.T, u testTree) record.Change {
 		"", "", "", record.KindThought, record.KindArtifact, record.KindSource,
 	}).Draw(rt, "beside"); kind != "" {
 		c = record.New(kind)
-		for i := range field.Fields(kind) {
-			switch f := &field.Fields(kind)[i]; {
+		for _, f := range field.Fields(kind) {
+			switch {
 			case f.Key:
 				f.In(c).SetString(u.id("p", 1))
 			case f.Name == "type" && kind == record.KindThought:

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,10 +37,7 @@ type PlanCursor struct {
 
 // compareCursors orders places; later plans are greater.
 func compareCursors(a, b PlanCursor) int {
-	if c := a.BeganAt.Compare(b.BeganAt); c != 0 {
-		return c
-	}
-	return strings.Compare(a.RootPlanID, b.RootPlanID)
+	return cmp.Or(a.BeganAt.Compare(b.BeganAt), strings.Compare(a.RootPlanID, b.RootPlanID))
 }
 
 // PlanSummary is a root plan in a list, with the figures of its whole tree. Its texts are cut to
@@ -59,7 +57,6 @@ type PlanSummary struct {
 	Cause
 }
 
-// causeColumns has the columns from which the cause of a run is read.
 type causeColumns struct{ CauseDocument, CauseRows json.RawMessage }
 
 var planListRead = fieldsql.NewRead(db.PlanList)
@@ -96,14 +93,21 @@ func (r *Reader) listPlans(
 	return plans, err
 }
 
-// timed runs a query that has to end before a deadline.
-func timed[T any](
-	ctx context.Context, r *Reader, deadline time.Time, row pgx.RowToFunc[T], sql string, args ...any,
+// How Postgres plans a statement, as settings of a transaction: for the given values, or once for any.
+const (
+	customPlan  = "set_config('plan_cache_mode', 'force_custom_plan', true)"
+	genericPlan = "set_config('plan_cache_mode', 'force_generic_plan', true)"
+)
+
+// collectBefore reads the rows of a query that has to end before a deadline, with settings as beforeWith has them.
+func collectBefore[T any](
+	ctx context.Context, r *Reader, deadline time.Time, settings string, row pgx.RowToFunc[T], sql string, args ...any,
 ) (out []T, err error) {
-	return out, r.QueryBefore(ctx, deadline, "force_generic_plan", sql, args, func(rows pgx.Rows) (err error) {
+	err = r.beforeWith(ctx, deadline, settings, sql, args, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, row)
 		return err
 	})
+	return out, err
 }
 
 // QueryBefore runs a query that has to end before a deadline, in one round trip: a batch is a

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -22,10 +21,7 @@ func (s *Store) AddLogin(ctx context.Context, secret string, key []byte, lasts t
 	err := s.queries.LoginAdd(ctx, s.db, db.LoginAddParams{
 		SessionSha256: hash[:], KeySha256: key, Others: maxLogins - 1, Lasts: interval(lasts),
 	})
-	if err != nil {
-		return fmt.Errorf("begin a session: %w", pg.Translate(err))
-	}
-	return nil
+	return pg.Wrap(pg.Translate(err), "begin a session")
 }
 
 // LoginKey returns with which key a session was begun. The error wraps [record.ErrNotFound] if there is no such
@@ -33,19 +29,13 @@ func (s *Store) AddLogin(ctx context.Context, secret string, key []byte, lasts t
 func (r *Reader) LoginKey(ctx context.Context, secret string) ([]byte, error) {
 	hash := sha256.Sum256([]byte(secret))
 	key, err := pg.Read(ctx, r.db, func() ([]byte, error) { return r.queries.LoginKey(ctx, r.db, hash[:]) })
-	if err != nil {
-		return nil, fmt.Errorf("read a session: %w", err)
-	}
-	return key, nil
+	return key, pg.Wrap(err, "read a session")
 }
 
 // EndLogin ends a session.
 func (s *Store) EndLogin(ctx context.Context, secret string) error {
 	hash := sha256.Sum256([]byte(secret))
-	if err := s.queries.LoginEnd(ctx, s.db, hash[:]); err != nil {
-		return fmt.Errorf("end a session: %w", pg.Translate(err))
-	}
-	return nil
+	return pg.Wrap(pg.Translate(s.queries.LoginEnd(ctx, s.db, hash[:])), "end a session")
 }
 
 // EndLogins ends the sessions of keys that are gone, and of keys that are not listed unless they last longer than rest.
@@ -54,10 +44,7 @@ func (s *Store) EndLogins(ctx context.Context, gone, listed [][]byte, rest time.
 	err := s.queries.LoginEndKeys(ctx, s.db, db.LoginEndKeysParams{
 		Gone: orNone(gone), Listed: orNone(listed), Rest: interval(rest),
 	})
-	if err != nil {
-		return fmt.Errorf("end the sessions of keys that are gone: %w", pg.Translate(err))
-	}
-	return nil
+	return pg.Wrap(pg.Translate(err), "end the sessions of keys that are gone")
 }
 
 // orNone returns a list that is empty if it is nil: to Postgres, NULL would be unknown.

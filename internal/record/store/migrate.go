@@ -86,7 +86,6 @@ func (m *Migrator) prepare(ctx context.Context) error {
 	return err
 }
 
-// makeSchema makes schema actlog if it is missing.
 func (m *Migrator) makeSchema(ctx context.Context) error {
 	// CREATE SCHEMA IF NOT EXISTS needs the right to create one even if it exists. The owner of
 	// a prepared database may lack it.
@@ -127,47 +126,48 @@ const migrateFor = 5 * time.Minute
 // Up applies every migration that is missing. Its locks give way to backups and long reports: a
 // migration that waits for one would block every reader and writer behind it. So it tries again,
 // for five minutes, also when it and another session waited for each other.
-func (m *Migrator) Up(ctx context.Context) error {
+func (m *Migrator) Up(ctx context.Context) (err error) {
+	defer func() { err = pg.Wrap(err, "migrate up") }()
+
 	var encoding string
-	err := m.db.QueryRowContext(ctx, "SELECT current_setting('server_encoding')").Scan(&encoding)
-	if err == nil {
-		err = pg.CheckEncoding(encoding)
+	if err := m.db.QueryRowContext(ctx, "SELECT current_setting('server_encoding')").Scan(&encoding); err != nil {
+		return pg.Translate(err)
 	}
-	if err != nil {
-		return fmt.Errorf("migrate up: %w", pg.Translate(err))
+	if err := pg.CheckEncoding(encoding); err != nil {
+		return err
 	}
 	if err := m.makeSchema(ctx); err != nil {
-		return fmt.Errorf("migrate up: make schema %s: %w", migrations.Schema, pg.Translate(err))
+		return fmt.Errorf("make schema %s: %w", migrations.Schema, pg.Translate(err))
 	}
 
 	for deadline := time.Now().Add(migrateFor); ; {
-		var done []*goose.MigrationResult
-		done, err = m.provider.Up(ctx)
+		done, err := m.provider.Up(ctx)
 		for _, r := range done {
 			m.log.Info("migrated", "version", r.Source.Version, "took", r.Duration)
 		}
-		if !pg.Locked(err) && !pg.Deadlocked(err) || time.Now().After(deadline) {
-			break
+		switch {
+		case err == nil:
+			return pg.Translate(m.warnIfAhead(ctx))
+		case !pg.Locked(err) && !pg.Deadlocked(err) || time.Now().After(deadline):
+			return pg.Translate(err)
 		}
 
 		m.log.Warn("a session holds a lock that a migration needs, such as a backup or a long report; it is tried again",
 			"error", err)
 		if err := pg.Pause(ctx, time.Second); err != nil {
-			return fmt.Errorf("migrate up: %w", err)
+			return err
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("migrate up: %w", pg.Translate(err))
-	}
+}
 
+// warnIfAhead warns if the database has migrations of a newer version, as in the middle of an upgrade of several
+// servers.
+func (m *Migrator) warnIfAhead(ctx context.Context) error {
 	version, err := m.provider.GetDBVersion(ctx)
-	if err != nil {
-		return fmt.Errorf("migrate up: %w", pg.Translate(err))
-	}
-	if version > newestVersion { // as in the middle of an upgrade of several servers
+	if version > newestVersion {
 		m.log.Warn("the database is ahead of this version of actlog", "version", version, "known", newestVersion)
 	}
-	return nil
+	return err
 }
 
 var (
@@ -211,7 +211,6 @@ type LostTable struct {
 	Rows int64 // at most maxCounted
 }
 
-// maxCounted bounds how many rows are counted.
 const maxCounted = 100_000
 
 var (
@@ -289,10 +288,7 @@ func (l *Loss) addStatements(down string) {
 func (m *Migrator) Connected(ctx context.Context) (sessions int, err error) {
 	err = m.db.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND application_name = 'actlog' AND pid <> pg_backend_pid()`).Scan(&sessions)
-	if err != nil {
-		return 0, fmt.Errorf("look for servers: %w", pg.Translate(err))
-	}
-	return sessions, nil
+	return sessions, pg.Wrap(pg.Translate(err), "look for servers")
 }
 
 // String says what is lost, in lines.
@@ -362,7 +358,6 @@ var ErrBeforeBaseline = errors.New("this database was made by a version of actlo
 	"and cannot be migrated: export its records with that version (actlog export), and import them into a new database " +
 	"with this one (actlog import); docs/operations.md, \"Databases before the baseline\", has the steps")
 
-// hasTable asks whether there is a table.
 const hasTable = "SELECT to_regclass($1) IS NOT NULL"
 
 // ErrNotMade means that the database has no record at all. It wraps [ErrNotMigrated].

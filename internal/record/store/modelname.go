@@ -71,7 +71,6 @@ func readModelName(provider, sent string) modelName {
 	return m
 }
 
-// add adds a name, unless it is there.
 func (m *modelName) add(name string) {
 	if name = listed(name); name != "" && !slices.Contains(m.names, name) {
 		m.names = append(m.names, name)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/actlog/actlog/internal/record/fieldsql"
-	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/record"
 )
 
@@ -95,14 +94,7 @@ func outcomes[T record.Change](
 		roots[i], ids[i] = p.RootPlanID, p.CurrentPlanID
 	}
 
-	rows, err := pg.Read(ctx, r.db, func() ([]Row, error) {
-		from, err := r.Query(ctx, read.SQL, roots, ids, chars, MaxOutcome+1)
-		if err != nil {
-			return nil, err
-		}
-		rows, _, err := readPage(read, from, kind)
-		return rows, err
-	})
+	rows, err := r.read(ctx, read, kind, roots, ids, chars, MaxOutcome+1)
 	if err != nil {
 		return nil, fmt.Errorf("read outcomes of %s: %w", kind, err)
 	}

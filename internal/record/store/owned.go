@@ -15,7 +15,6 @@ import (
 // its own. A batch from outside checks, once it holds its root plans, that none of the plans that it names is owned. A
 // tree becomes owned in the transaction that makes it, so nobody can write to it before.
 
-// owned is the SQLSTATE of actlog.owned_by_runtime.
 const owned = "YA004"
 
 // refuseOwned queues the statement that fails if any plan that the batch names is owned. If the place of its trees is
@@ -83,7 +82,6 @@ func namesOwned(c record.Change, plans map[string]bool) string {
 	return ""
 }
 
-// errOwned says that a field names a plan that is owned.
 func errOwned(field string) *record.InvalidError {
 	return &record.InvalidError{
 		Code: record.CodeOwnedByRuntime, Field: field,

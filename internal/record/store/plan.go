@@ -157,7 +157,7 @@ func (r *Reader) ServeException(
 }
 
 // StartedPlan is a root plan that says what started it.
-type StartedPlan struct{ RootPlanID, Title string }
+type StartedPlan = db.PlanStartedByRow
 
 // maxStarted bounds the plans that [Reader.StartedBy] returns: the first.
 const maxStarted = 20
@@ -165,19 +165,12 @@ const maxStarted = 20
 // StartedBy returns the root plans that say that a plan, or if its id is not empty a tool call of it, started them:
 // the first, in the order in which they began. Titles are cut to 200 characters.
 func (r *Reader) StartedBy(ctx context.Context, planID, toolCallID string) (started []StartedPlan, err error) {
-	rows, err := pg.Read(ctx, r.db, func() ([]db.PlanStartedByRow, error) {
+	started, err = pg.Read(ctx, r.db, func() ([]StartedPlan, error) {
 		return r.queries.PlanStartedBy(ctx, r.db, db.PlanStartedByParams{
 			PlanID: planID, ToolCallID: orNil(toolCallID), Most: maxStarted,
 		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read what plan %s started: %w", planID, err)
-	}
-
-	for _, row := range rows {
-		started = append(started, StartedPlan(row))
-	}
-	return started, nil
+	return started, pg.Wrap(err, "read what plan %s started", planID)
 }
 
 // PlanFilter narrows a list of root plans. Empty fields do not narrow it.
@@ -263,9 +256,7 @@ func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 	params.BeforeTime, params.BeforeID = before.BeganAt, before.RootPlanID
 	params.AfterTime, params.AfterID = after.BeganAt, after.RootPlanID
 
-	if f.Timeout == 0 {
-		f.Timeout = listTimeout
-	}
+	f.Timeout = cmp.Or(f.Timeout, listTimeout)
 	deadline := time.Now().Add(f.Timeout)
 	// The statement has its own time-out, a second earlier: so Postgres cancels it, and the connection stays usable.
 	bounded, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
@@ -316,12 +307,9 @@ func (r *Reader) PlanIDs(
 	}
 
 	for _, p := range asks {
-		args := []any{p.FromID, p.ToID, p.RootsOnly, p.Most}
-		ids, err = pg.Read(ctx, r.db, func() (ids []string, err error) {
-			return ids, r.QueryBefore(ctx, deadline, "force_custom_plan", db.PlanIDs, args, func(rows pgx.Rows) (err error) {
-				ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
-				return err
-			})
+		ids, err = pg.Read(ctx, r.db, func() ([]string, error) {
+			return collectBefore(ctx, r, deadline, customPlan, pgx.RowTo[string], db.PlanIDs, p.FromID, p.ToID, p.RootsOnly,
+				p.Most)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("look for ids of plans: %w", err)
@@ -398,8 +386,5 @@ func (r *Reader) glance(ctx context.Context, roots []string, live int32) ([]Plan
 		})
 		return plans, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read plans at a glance: %w", err)
-	}
-	return plans, nil
+	return plans, pg.Wrap(err, "read plans at a glance")
 }

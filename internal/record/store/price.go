@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/record"
 )
@@ -31,11 +32,7 @@ type Price struct {
 	// FromDay is the first UTC day of this price. The next price of the same provider and
 	// model ends it.
 	FromDay time.Time
-	// Input is for tokens for which no cache was used.
-	Input, Output float64
-	// CacheRead and CacheWrite are for input tokens read from and written to a cache; nil for
-	// the same as Input. CacheWrite1h is for those that it keeps for an hour; nil for twice Input.
-	CacheRead, CacheWrite, CacheWrite1h *float64
+	Rates
 	// Tiers are the prices of longer prompts, the shortest first. The longest that a prompt reaches holds for all
 	// tokens of a call.
 	Tiers []Tier
@@ -49,8 +46,11 @@ type Price struct {
 
 // Rates are what tokens cost, in US dollars per million, as in a [Price].
 type Rates struct {
-	Input        float64  `json:"input"`
-	Output       float64  `json:"output"`
+	// Input is for tokens for which no cache was used.
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+	// CacheRead and CacheWrite are for input tokens read from and written to a cache; nil for
+	// the same as Input. CacheWrite1h is for those that it keeps for an hour; nil for twice Input.
 	CacheRead    *float64 `json:"cacheRead,omitempty"`
 	CacheWrite   *float64 `json:"cacheWrite,omitempty"`
 	CacheWrite1h *float64 `json:"cacheWrite1h,omitempty"`
@@ -65,7 +65,6 @@ type Tier struct {
 // maxPrice bounds prices: a higher one is in the wrong unit.
 const maxPrice = 1e6
 
-// maxTiers bounds the tiers of a price.
 const maxTiers = 10
 
 func (p *Price) validate() error {
@@ -80,7 +79,7 @@ func (p *Price) validate() error {
 		return invalidPrice("tiers", fmt.Sprintf("must be at most %d", maxTiers))
 	}
 
-	if err := p.rates().validate(""); err != nil {
+	if err := p.Rates.validate(""); err != nil {
 		return err
 	}
 
@@ -95,13 +94,6 @@ func (p *Price) validate() error {
 		above = t.Above
 	}
 	return nil
-}
-
-// rates returns the prices of the base tier.
-func (p *Price) rates() Rates {
-	return Rates{
-		Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h,
-	}
 }
 
 func (r Rates) validate(prefix string) error {
@@ -145,11 +137,8 @@ func (r Rates) times(factor float64) Rates {
 }
 
 func (p *Price) times(factor float64) *Price {
-	q, base := *p, p.rates().times(factor)
-	q.Input, q.Output = base.Input, base.Output
-	q.CacheRead = base.CacheRead
-	q.CacheWrite, q.CacheWrite1h = base.CacheWrite, base.CacheWrite1h
-
+	q := *p
+	q.Rates = p.Rates.times(factor)
 	q.Tiers = slices.Clone(p.Tiers)
 	for i := range q.Tiers {
 		q.Tiers[i].Rates = p.Tiers[i].times(factor)
@@ -164,7 +153,7 @@ func (p *Price) tariff() json.RawMessage {
 		return nil // nothing is written to a cache of the model
 	}
 
-	tiers := []Tier{{Rates: p.rates().whole()}}
+	tiers := []Tier{{Rates: p.whole()}}
 	for _, t := range p.Tiers {
 		tiers = append(tiers, Tier{t.Above, t.whole()})
 	}
@@ -191,17 +180,14 @@ func (p *prices) Prices(ctx context.Context) ([]Price, error) {
 	for i, r := range rows {
 		list[i] = Price{
 			Provider: r.Provider, Model: r.Model, FromDay: r.FromDay, Seen: r.Seen, ListDate: r.ListDate,
-			Input: r.InputUSD, Output: r.OutputUSD, CacheRead: r.CacheReadUSD, CacheWrite: r.CacheWriteUSD,
-			CacheWrite1h: r.CacheWrite1hUSD,
+			Source: optional.Value(r.Source),
+			Rates:  Rates{r.InputUSD, r.OutputUSD, r.CacheReadUSD, r.CacheWriteUSD, r.CacheWrite1hUSD},
 		}
 
 		if len(r.Tiers) > 0 {
 			if err := json.Unmarshal(r.Tiers, &list[i].Tiers); err != nil {
 				return nil, fmt.Errorf("read the tiers of %s: %w", r.Model, err)
 			}
-		}
-		if r.Source != nil {
-			list[i].Source = *r.Source
 		}
 	}
 	return list, nil
@@ -266,10 +252,7 @@ func (p *prices) set(ctx context.Context, to db.DBTX, price *Price) (int64, erro
 	params := db.ModelPriceSetParams{
 		Provider: price.Provider, Model: price.Model, FromDay: price.FromDay, InputUSD: price.Input, OutputUSD: price.Output,
 		CacheReadUSD: price.CacheRead, CacheWriteUSD: price.CacheWrite, CacheWrite1hUSD: price.CacheWrite1h,
-		Seen: price.Seen, ListDate: price.ListDate,
-	}
-	if price.Source != "" {
-		params.Source = &price.Source
+		Seen: price.Seen, ListDate: price.ListDate, Source: orNil(price.Source),
 	}
 	if len(price.Tiers) > 0 {
 		params.Tiers, _ = json.Marshal(price.Tiers) // numbers
@@ -303,7 +286,6 @@ func (p *prices) load(ctx context.Context) error {
 	return nil
 }
 
-// pricesEvery is how often the table of prices is read.
 const pricesEvery = time.Minute
 
 // follow reads the table of prices from time to time, until ctx ends.
@@ -323,19 +305,16 @@ func (p *prices) apply(c record.Change) {
 		return
 	}
 
-	day, provider := time.Now(), ""
+	day := time.Now()
 	switch {
 	case t.ThinkStartTime != nil:
 		day = *t.ThinkStartTime
 	case t.ThinkEndTime != nil:
 		day = *t.ThinkEndTime
 	}
-	if t.Provider != nil {
-		provider = *t.Provider
-	}
 
-	if price := list.of(provider, *t.ModelName, day); price != nil {
-		base := price.rates().whole()
+	if price := list.of(optional.Value(t.Provider), *t.ModelName, day); price != nil {
+		base := price.whole()
 		t.InputPrice, t.OutputPrice = &base.Input, &base.Output
 		t.CacheReadPrice, t.CacheWritePrice = base.CacheRead, base.CacheWrite
 		t.Tariff = price.tariff()
@@ -423,7 +402,7 @@ func (l *priceList) of(provider, model string, day time.Time) *Price {
 func (l *priceList) has(price *Price) bool {
 	for _, p := range l.listed[listed(price.Model)] {
 		if p.Provider == strings.ToLower(price.Provider) && !price.FromDay.Before(p.FromDay) {
-			return reflect.DeepEqual(p.rates(), price.rates()) && slices.EqualFunc(p.Tiers, price.Tiers, func(a, b Tier) bool {
+			return reflect.DeepEqual(p.Rates, price.Rates) && slices.EqualFunc(p.Tiers, price.Tiers, func(a, b Tier) bool {
 				return reflect.DeepEqual(a, b)
 			})
 		}

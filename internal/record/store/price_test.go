@@ -28,7 +28,8 @@ func day(s string) time.Time {
 
 func setPrice(t testing.TB, s *store.Store, provider, model, from string, input, output float64, cache ...float64) {
 	t.Helper()
-	p := store.Price{Provider: provider, Model: model, FromDay: day(from), Input: input, Output: output}
+	p := store.Price{Provider: provider, Model: model, FromDay: day(from)}
+	p.Input, p.Output = input, output
 	if len(cache) == 2 {
 		p.CacheRead, p.CacheWrite = &cache[0], &cache[1]
 	}
@@ -55,7 +56,8 @@ func TestCost(t *testing.T) {
 	setPrice(t, s, "", "free", "2026-01-01", 0, 0)
 
 	if err := s.SetPrice(t.Context(),
-		store.Price{Model: "tiered", FromDay: day("2026-01-01"), Input: 1, Output: 2, CacheRead: new(0.1),
+		store.Price{Model: "tiered", FromDay: day("2026-01-01"),
+			Rates: store.Rates{Input: 1, Output: 2, CacheRead: new(0.1)},
 			Tiers: []store.Tier{
 				{
 					Above: 1000, Rates: store.Rates{
@@ -366,7 +368,7 @@ func TestApplyPrices(t *testing.T) {
 		ThinkStartTime: at(0)})
 	if err := s.SetPrice(t.Context(),
 		store.Price{
-			Model: "long-1", FromDay: day("2026-01-01"), Input: 1, Tiers: []store.Tier{
+			Model: "long-1", FromDay: day("2026-01-01"), Rates: store.Rates{Input: 1}, Tiers: []store.Tier{
 				{Above: 200_000, Rates: store.Rates{Input: 2}},
 			},
 		}); err != nil {
@@ -433,10 +435,10 @@ func TestInvalidPrices(t *testing.T) {
 	for field, p := range map[string]store.Price{
 		"model":      {Model: "**", FromDay: day("2026-01-01")},
 		"fromDay":    {Model: "m"},
-		"input":      {Model: "m", FromDay: day("2026-01-01"), Input: -1},
-		"output":     {Model: "m", FromDay: day("2026-01-01"), Output: math.NaN()},
-		"cacheRead":  {Model: "m", FromDay: day("2026-01-01"), CacheRead: new(1e7)},
-		"cacheWrite": {Model: "m", FromDay: day("2026-01-01"), CacheWrite: new(math.Inf(1))},
+		"input":      {Model: "m", FromDay: day("2026-01-01"), Rates: store.Rates{Input: -1}},
+		"output":     {Model: "m", FromDay: day("2026-01-01"), Rates: store.Rates{Output: math.NaN()}},
+		"cacheRead":  {Model: "m", FromDay: day("2026-01-01"), Rates: store.Rates{CacheRead: new(1e7)}},
+		"cacheWrite": {Model: "m", FromDay: day("2026-01-01"), Rates: store.Rates{CacheWrite: new(math.Inf(1))}},
 	} {
 		err := s.SetPrice(t.Context(), p)
 		var invalid *record.InvalidError

@@ -104,7 +104,6 @@ func fitting(requests []*request, maxRows, maxBytes int) int {
 	return len(requests)
 }
 
-// open calls f, unless the queue is closed.
 func (q *queue) open(f func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -215,7 +214,6 @@ func (q *queue) answer(taken []*request) {
 	q.admit()
 }
 
-// halve makes two requests of a taken one.
 func (q *queue) halve(r *request) (first, second *request) {
 	half := len(r.entries) / 2
 	return q.split(r, r.entries[:half], r.entries[half:])
@@ -296,7 +294,6 @@ func (q *queue) without(requests []*request, some func(*request) bool) []*reques
 	})
 }
 
-// release frees the room of a request.
 func (q *queue) release(r *request) {
 	q.rows -= len(r.entries)
 	q.bytes -= r.bytes
@@ -307,7 +304,7 @@ func (q *queue) release(r *request) {
 
 func (q *queue) wakeAll() {
 	q.work.Broadcast()
-	q.wakeAside()
+	pg.Signal(q.asideWork)
 }
 
 // close refuses new tickets and those that wait for room; what is pending stays.
@@ -382,7 +379,7 @@ func (q *queue) putAside(taken []*request, alone bool) {
 		q.locked[r.root].requests = append(q.locked[r.root].requests, r)
 		return true
 	})
-	q.wakeAside()
+	pg.Signal(q.asideWork)
 	q.admit()
 }
 
@@ -392,7 +389,7 @@ func (q *queue) join(locked *lockedTree, r *request) {
 		locked.due = time.Now()
 	}
 	locked.requests = append(locked.requests, r)
-	q.wakeAside()
+	pg.Signal(q.asideWork)
 }
 
 // unlock passes what waits for a tree on to the writers.
@@ -491,13 +488,5 @@ func (q *queue) dropAside(some func(*request) bool) {
 		if waited > 0 && len(locked.requests) == 0 && locked.tries > 0 {
 			locked.due = time.Now().Add(lockedFor)
 		}
-	}
-}
-
-// wakeAside wakes the writer of locked trees.
-func (q *queue) wakeAside() {
-	select {
-	case q.asideWork <- struct{}{}:
-	default:
 	}
 }

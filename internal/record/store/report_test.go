@@ -597,8 +597,8 @@ func writeTwoWeeks(t testing.TB, s *store.Store) {
 		"gpt-5-mini": {0.25, 2, 0.025, 0.25}, "claude-sonnet-4-5": {3, 15, 0.3, 3.75},
 	} {
 		if err := s.SetPrice(t.Context(), store.Price{
-			Model: model, FromDay: reportNow.AddDate(-1, 0, 0), Input: price[0], Output: price[1], CacheRead: &price[2],
-			CacheWrite: &price[3],
+			Model: model, FromDay: reportNow.AddDate(-1, 0, 0),
+			Rates: store.Rates{Input: price[0], Output: price[1], CacheRead: &price[2], CacheWrite: &price[3]},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -894,8 +894,8 @@ func TestReportsReadNoLargeText(t *testing.T) {
 	large := map[string]bool{}
 	for _, kind := range record.Kinds {
 		table, fields := fieldsql.TableOf(kind), field.Fields(kind)
-		for i := range fields {
-			if f := &fields[i]; f.Type == field.JSON || takesText(t, table.Kind, f) {
+		for _, f := range fields {
+			if f.Type == field.JSON || takesText(t, table.Kind, f) {
 				large[table.Name+"."+f.Column] = true
 			}
 		}
@@ -943,7 +943,7 @@ func takesText(t *testing.T, kind record.Kind, wanted *field.Field) bool {
 	t.Helper()
 	c := record.New(kind)
 	long := strings.Repeat("x", record.MaxIDBytes+1)
-	for _, f := range append([]field.Field{*wanted}, field.Fields(kind)...) {
+	for _, f := range append([]*field.Field{wanted}, field.Fields(kind)...) {
 		v := f.In(c)
 		switch {
 		case f.Type != field.Text || f.Name != wanted.Name && !f.Key:

@@ -11,6 +11,7 @@ import (
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/feed"
 	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/record"
 )
@@ -36,10 +37,7 @@ func (s *Store) applyPrices(ctx context.Context, since time.Time, done func(cycl
 	}
 
 	for _, u := range unpriced {
-		provider := ""
-		if u.Provider != nil {
-			provider = *u.Provider
-		}
+		provider := optional.Value(u.Provider)
 		price := s.prices.list.Load().of(provider, u.Model, u.Day)
 		if price == nil {
 			continue
@@ -98,7 +96,7 @@ func (s *Store) applyPrice(
 		return 0, true, nil
 	}
 
-	base := price.rates().whole()
+	base := price.whole()
 	cycles, err = s.queries.ModelPriceApply(ctx, tx, db.ModelPriceApplyParams{
 		InputUSD: base.Input, OutputUSD: base.Output, CacheReadUSD: *base.CacheRead, CacheWriteUSD: *base.CacheWrite,
 		Tariff:      price.tariff(),

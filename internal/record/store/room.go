@@ -30,7 +30,8 @@ func counted(ctx context.Context, d *pg.DB, room Room, sql string, args ...any) 
 	return &countedRows{Rows: rows, cancel: cancel, room: room, overhead: rowOverhead}, nil
 }
 
-// countedRows asks for the room that its rows take.
+// countedRows are [pgx.Rows] that ask for the room that they take. Rows that were refused room are not read to their
+// end.
 type countedRows struct {
 	pgx.Rows
 	cancel   context.CancelFunc
@@ -40,7 +41,6 @@ type countedRows struct {
 	err      error // of room
 }
 
-// Next implements [pgx.Rows].
 func (r *countedRows) Next() bool {
 	if r.err != nil || !r.Rows.Next() {
 		return false
@@ -60,7 +60,6 @@ func (r *countedRows) Next() bool {
 	return r.err == nil
 }
 
-// Close implements [pgx.Rows]. Rows that were refused room are not read to their end.
 func (r *countedRows) Close() {
 	if r.err != nil {
 		r.cancel()
@@ -69,7 +68,6 @@ func (r *countedRows) Close() {
 	r.cancel()
 }
 
-// Err implements [pgx.Rows].
 func (r *countedRows) Err() error {
 	if r.err != nil {
 		return r.err

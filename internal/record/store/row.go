@@ -153,7 +153,6 @@ const (
 	inRootPartition = "t.part = " + rootPartition
 )
 
-// rowByKey reads a row by its key.
 var rowByKey = func() map[record.Kind]*fieldsql.Read {
 	all := map[record.Kind]*fieldsql.Read{}
 	for _, kind := range record.Kinds {
@@ -174,26 +173,28 @@ var rowByKey = func() map[record.Kind]*fieldsql.Read {
 // Row reads a row by its key. The error is [record.ErrNotFound] if there
 // is no such row.
 func (r *Reader) Row(ctx context.Context, key record.Key) (record.Change, error) {
-	read := rowByKey[key.Kind]
-	rows, err := pg.Read(ctx, r.db, func() ([]Row, error) {
-		from, err := r.db.Query(ctx, read.SQL, keyArgs(key)...)
-		if err != nil {
-			return nil, err
-		}
-		rows, _, err := readPage(read, from, key.Kind)
-		return rows, err
-	})
-	if err != nil {
+	rows, err := r.read(ctx, rowByKey[key.Kind], key.Kind, keyArgs(key)...)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", key.Kind, key.ID, err)
-	}
-
-	if len(rows) == 0 {
+	case len(rows) == 0:
 		return nil, record.ErrNotFound
 	}
 	return rows[0].Record, nil
 }
 
-// keyArgs returns a key as arguments.
+// read collects the rows of a statement. kind is that of rows that name none.
+func (r *Reader) read(ctx context.Context, of *fieldsql.Read, kind record.Kind, args ...any) ([]Row, error) {
+	return pg.Read(ctx, r.db, func() ([]Row, error) {
+		from, err := r.Query(ctx, of.SQL, args...)
+		if err != nil {
+			return nil, err
+		}
+		rows, _, err := readPage(of, from, kind)
+		return rows, err
+	})
+}
+
 func keyArgs(key record.Key) []any {
 	switch key.Kind {
 	case record.KindPlan, record.KindAgentExecution:

@@ -25,7 +25,6 @@ type searchMemory struct {
 
 func newSearchMemory() *searchMemory { return &searchMemory{seed: maphash.MakeSeed()} }
 
-// queuedTexts are the texts that a batch queues for the search.
 type queuedTexts struct {
 	hashes    []uint64
 	deletions int64 // how many there were when it was written
@@ -105,7 +104,6 @@ func (s *searchMemory) hash(root, what string) uint64 {
 	return h.Sum64()
 }
 
-// learn remembers the texts of a committed batch.
 func (s *searchMemory) learn(of *queuedTexts) {
 	if len(of.hashes) == 0 {
 		return

@@ -28,7 +28,6 @@ const (
 	mostSlices      = 512
 )
 
-// planSearcher is a search while it goes on.
 type planSearcher struct {
 	*Reader
 	query    search.Query
@@ -112,8 +111,8 @@ func (s *planSearcher) add(ctx context.Context, roots []string) error {
 
 // searchFresh searches the trees that have texts that are in no slice.
 func (s *planSearcher) searchFresh(ctx context.Context) error {
-	fresh, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchFreshRow], db.SearchFresh,
-		s.query.Like, s.query.Regexp, s.list.BeforeTime, s.list.BeforeID)
+	fresh, err := collectBefore(ctx, s.Reader, s.deadline, genericPlan, pgx.RowToStructByPos[db.SearchFreshRow],
+		db.SearchFresh, s.query.Like, s.query.Regexp, s.list.BeforeTime, s.list.BeforeID)
 	if err != nil {
 		return err
 	}
@@ -138,12 +137,11 @@ type candidate struct {
 	newest          PlanCursor // nothing of the slice that is still to be looked at is before this
 }
 
-// searchSlices searches the index, slice by slice.
 func (s *planSearcher) searchSlices(ctx context.Context) error {
 	after, lastSlice := PlanCursor{forever, lastOfAll}, int32(math.MaxInt32)
 	for most := firstSlices; ; most = min(2*most, mostSlices) {
-		rows, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchSlicesRow], db.SearchSlices,
-			s.list.BeforeTime, s.list.BeforeID, after.BeganAt, after.RootPlanID, lastSlice, most, s.query.Grams)
+		rows, err := collectBefore(ctx, s.Reader, s.deadline, genericPlan, pgx.RowToStructByPos[db.SearchSlicesRow],
+			db.SearchSlices, s.list.BeforeTime, s.list.BeforeID, after.BeganAt, after.RootPlanID, lastSlice, most, s.query.Grams)
 		if err != nil {
 			return err
 		}
@@ -186,9 +184,9 @@ func (s *planSearcher) check(ctx context.Context, candidates []candidate) error 
 		}
 
 		floor := s.floor()
-		trees, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchMatchesRow], db.SearchMatches,
-			s.list.BeforeTime, s.list.BeforeID, floor.BeganAt, floor.RootPlanID, s.query.Like, s.query.Regexp, inSlices,
-			positions)
+		trees, err := collectBefore(ctx, s.Reader, s.deadline, genericPlan, pgx.RowToStructByPos[db.SearchMatchesRow],
+			db.SearchMatches, s.list.BeforeTime, s.list.BeforeID, floor.BeganAt, floor.RootPlanID, s.query.Like,
+			s.query.Regexp, inSlices, positions)
 		if err != nil {
 			return err
 		}

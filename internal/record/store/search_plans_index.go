@@ -13,6 +13,7 @@ import (
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/fieldsql"
+	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/search"
 )
 
@@ -42,21 +43,18 @@ const planAgain = "SET LOCAL plan_cache_mode = 'force_custom_plan'"
 // sweptSlices are looked at by one sweep: a transaction stays short even if all of them go.
 const sweptSlices = 16
 
-// indexer fills the index of the search.
-type indexer struct{ queries *db.Queries }
-
 // IndexFresh moves fresh texts into the index, in the caller's transaction, if there are
 // more rows of them than least, or many bytes. more reports that there may be others to move. One
 // transaction at a time may do this.
-func (x *indexer) IndexFresh(ctx context.Context, tx pgx.Tx, least int) (more bool, err error) {
+func (s *Store) IndexFresh(ctx context.Context, tx pgx.Tx, least int) (more bool, err error) {
 	if _, err := tx.Exec(ctx, planAgain); err != nil {
 		return false, err
 	}
-	if more, err = x.queries.SearchFreshDue(ctx, tx,
+	if more, err = s.queries.SearchFreshDue(ctx, tx,
 		db.SearchFreshDueParams{Most: int32(least) + 1, Bytes: freshBytes}); err != nil || !more {
 		return false, err
 	}
-	fresh, err := x.queries.SearchFreshFirst(ctx, tx, db.SearchFreshFirstParams{Most: FreshTexts, Bytes: indexBytes})
+	fresh, err := s.queries.SearchFreshFirst(ctx, tx, db.SearchFreshFirstParams{Most: FreshTexts, Bytes: indexBytes})
 	if err != nil || len(fresh) == 0 {
 		return false, err
 	}
@@ -69,7 +67,7 @@ func (x *indexer) IndexFresh(ctx context.Context, tx pgx.Tx, least int) (more bo
 		saidAt[f.RootPlanID] = append(saidAt[f.RootPlanID], f.SaidAt)
 	}
 
-	trees, err := x.queries.SearchHold(ctx, tx, slices.Sorted(maps.Keys(lines)))
+	trees, err := s.queries.SearchHold(ctx, tx, slices.Sorted(maps.Keys(lines)))
 	if err != nil {
 		return false, err
 	}
@@ -94,10 +92,10 @@ func (x *indexer) IndexFresh(ctx context.Context, tx pgx.Tx, least int) (more bo
 	}
 
 	trees = slices.DeleteFunc(trees, func(t db.SearchHoldRow) bool { return lines[t.RootPlanID] == nil })
-	if err := x.index(ctx, tx, trees, lines); err != nil {
+	if err := s.index(ctx, tx, trees, lines); err != nil {
 		return false, err
 	}
-	return true, x.queries.SearchFreshDelete(ctx, tx, db.SearchFreshDeleteParams{
+	return true, s.queries.SearchFreshDelete(ctx, tx, db.SearchFreshDeleteParams{
 		RootPlanIds: slices.Collect(maps.Keys(lines)), Ids: ids,
 	})
 }
@@ -107,22 +105,22 @@ func (x *indexer) IndexFresh(ctx context.Context, tx pgx.Tx, least int) (more bo
 // another start. It goes from the
 // oldest to the newest, a slice at a time, and returns where the next call goes on; nil: there are
 // no others.
-func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor) (next *PlanCursor, err error) {
+func (s *Store) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor) (next *PlanCursor, err error) {
 	if _, err := tx.Exec(ctx, planAgain); err != nil {
 		return nil, err
 	}
-	if err := x.queries.PlanLockTable(ctx, tx); err != nil { // first, as every writer
+	if err := s.queries.PlanLockTable(ctx, tx); err != nil { // first, as every writer
 		return nil, err
 	}
 
-	missing, err := x.queries.SearchMissing(ctx, tx, db.SearchMissingParams{
+	missing, err := s.queries.SearchMissing(ctx, tx, db.SearchMissingParams{
 		AfterTime: after.BeganAt, AfterID: after.RootPlanID, Most: sliceTrees,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(missing) == 0 {
-		return nil, x.queries.SearchBackfilled(ctx, tx)
+		return nil, s.queries.SearchBackfilled(ctx, tx)
 	}
 
 	roots := make([]string, len(missing))
@@ -135,7 +133,7 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 	}
 
 	roots = roots[:len(recorded)]
-	trees, err := x.queries.SearchHold(ctx, tx, slices.Sorted(slices.Values(roots))) // as writers lock them
+	trees, err := s.queries.SearchHold(ctx, tx, slices.Sorted(slices.Values(roots))) // as writers lock them
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +143,7 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 		lines[root] = strings.Split(recorded[i], "\n")
 	}
 	last := missing[len(roots)-1]
-	return &PlanCursor{last.BeganAt, last.RootPlanID}, x.index(ctx, tx, trees, lines)
+	return &PlanCursor{last.BeganAt, last.RootPlanID}, s.index(ctx, tx, trees, lines)
 }
 
 // readTexts reads the texts of trees from their records, in the order of the roots: of as many trees
@@ -185,15 +183,15 @@ var searchedTexts = fieldsql.Searched()
 
 // SweepSlices deletes slices of the index whose trees are all gone, in the caller's transaction. It
 // looks at some slices behind one, and returns where the next call goes on; 0: there are no others.
-func (x *indexer) SweepSlices(ctx context.Context, tx pgx.Tx, after int32) (next int32, err error) {
-	return x.queries.SearchSliceSweep(ctx, tx, db.SearchSliceSweepParams{After: after, Most: sweptSlices})
+func (s *Store) SweepSlices(ctx context.Context, tx pgx.Tx, after int32) (next int32, err error) {
+	return s.queries.SearchSliceSweep(ctx, tx, db.SearchSliceSweepParams{After: after, Most: sweptSlices})
 }
 
 // index adds lines to the texts of trees that are held, and the trees to new slices. A tree that is
 // in a slice already comes into the new one with all of its texts, so that one slice has all words of
 // a query. A tree that began at another time than its latest slice knows comes into a new one, too: so
 // one slice has it in its place.
-func (x *indexer) index(ctx context.Context, tx pgx.Tx, held []db.SearchHoldRow, lines map[string][]string) error {
+func (s *Store) index(ctx context.Context, tx pgx.Tx, held []db.SearchHoldRow, lines map[string][]string) error {
 	var roots, texts []string
 	var began []time.Time
 	trees := held[:0]
@@ -211,7 +209,7 @@ func (x *indexer) index(ctx context.Context, tx pgx.Tx, held []db.SearchHoldRow,
 	}
 
 	if len(roots) > 0 {
-		if err := x.queries.SearchTextKeep(ctx, tx,
+		if err := s.queries.SearchTextKeep(ctx, tx,
 			db.SearchTextKeepParams{RootPlanIds: roots, Texts: texts, BeganAt: began}); err != nil {
 			return err
 		}
@@ -223,7 +221,7 @@ func (x *indexer) index(ctx context.Context, tx pgx.Tx, held []db.SearchHoldRow,
 	})
 	for len(trees) > 0 {
 		sets, n := gather(trees)
-		if err := x.addSlice(ctx, tx, trees[:n], sets); err != nil {
+		if err := s.addSlice(ctx, tx, trees[:n], sets); err != nil {
 			return err
 		}
 		trees = trees[n:]
@@ -250,18 +248,17 @@ func gather(trees []db.SearchHoldRow) (sets map[int64]*treeSet, n int) {
 }
 
 // addSlice makes a slice of trees, newest first.
-func (x *indexer) addSlice(ctx context.Context, tx pgx.Tx, trees []db.SearchHoldRow, sets map[int64]*treeSet) error {
+func (s *Store) addSlice(ctx context.Context, tx pgx.Tx, trees []db.SearchHoldRow, sets map[int64]*treeSet) error {
 	newest, oldest := trees[0], trees[len(trees)-1]
-	slice, err := x.queries.SearchSliceAdd(ctx, tx, db.SearchSliceAddParams{
+	slice, err := s.queries.SearchSliceAdd(ctx, tx, db.SearchSliceAddParams{
 		NewestAt: newest.BeganAt, NewestID: newest.RootPlanID, OldestAt: oldest.BeganAt, OldestID: oldest.RootPlanID,
 	})
 	if err != nil {
 		return err
 	}
 
-	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_member"}, []string{
-		"slice", "position", "began_at", "root_plan_id",
-	},
+	columns := []string{"slice", "position", "began_at", "root_plan_id"}
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_member"}, columns,
 		pgx.CopyFromSlice(len(trees), func(i int) ([]any, error) {
 			return []any{slice, int32(i), trees[i].BeganAt, trees[i].RootPlanID}, nil
 		}))
@@ -274,10 +271,7 @@ func (x *indexer) addSlice(ctx context.Context, tx pgx.Tx, trees []db.SearchHold
 		pgx.CopyFromSlice(len(grams), func(i int) ([]any, error) {
 			return []any{slice, grams[i], sets[grams[i]].bits()}, nil
 		}))
-	if err != nil {
-		return fmt.Errorf("copy the grams of a slice: %w", err)
-	}
-	return nil
+	return pg.Wrap(err, "copy the grams of a slice")
 }
 
 // treeSet is a set of positions in a slice. Most grams are in few trees, so it is a list until it
@@ -325,4 +319,4 @@ func (t *treeSet) bits() pgtype.Bits {
 func setBit(b []byte, i int) { b[i/8] |= 0x80 >> (i % 8) }
 
 // Beginning is before every plan.
-func Beginning() PlanCursor { return PlanCursor{BeganAt: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)} }
+func Beginning() PlanCursor { return PlanCursor{BeganAt: beginning} }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/search"
 	"github.com/actlog/actlog/record"
@@ -114,7 +115,6 @@ const (
 	mostKnown = 2000
 )
 
-// textSearcher is a search while it goes on.
 type textSearcher struct {
 	*Reader
 	TextSearch
@@ -184,10 +184,7 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 		Tag:            orNil(f.Tag), Agent: orNil(f.Agent), Environment: orNil(t.Environment),
 	}
 
-	if err := s.search(ctx); err != nil {
-		return TextsFound{}, fmt.Errorf("search texts: %w", err)
-	}
-	return s.out, nil
+	return s.out, pg.Wrap(s.search(ctx), "search texts")
 }
 
 func (s *textSearcher) search(ctx context.Context) error {
@@ -298,14 +295,12 @@ func (s *textSearcher) afterHits() *TextPlace {
 	return at
 }
 
-// textRun is a run that is searched.
 type textRun struct {
 	TextRun
 	partition time.Time
 	detail    bool // whether its detail is searched
 }
 
-// nextRuns returns the runs that are searched next.
 func (s *textSearcher) nextRuns(ctx context.Context, most int) ([]*textRun, error) {
 	rows, err := s.nextRows(ctx, most)
 	if err != nil {
@@ -354,12 +349,9 @@ func (s *textSearcher) nextRows(ctx context.Context, most int) ([]db.TextSearchR
 		p.UserID, p.ConversationID,
 		p.Tag, p.Environment, p.Agent, p.Among, p.KnownFrom, p.KnownTo, p.Most}
 
-	others, err := pg.Read(ctx, s.db, func() (rows []db.TextSearchRunsRow, err error) {
-		return rows, s.QueryBefore(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args,
-			func(r pgx.Rows) (err error) {
-				rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.TextSearchRunsRow])
-				return err
-			})
+	others, err := pg.Read(ctx, s.db, func() ([]db.TextSearchRunsRow, error) {
+		return collectBefore(ctx, s.Reader, time.Now().Add(textTimeout), customPlan,
+			pgx.RowToStructByPos[db.TextSearchRunsRow], db.TextSearchRuns, args...)
 	})
 	if err != nil {
 		return nil, err
@@ -395,12 +387,9 @@ func (s *textSearcher) likely(ctx context.Context, runs []*textRun) (likely []*t
 		Place int
 		Late  bool
 	}
-	answers, err := pg.Read(ctx, s.db, func() (answers []answer, err error) {
-		return answers, s.beforeWith(ctx, time.Now().Add(textTimeout), runSettings, searchLikely, args,
-			func(rows pgx.Rows) (err error) {
-				answers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[answer])
-				return err
-			})
+	answers, err := pg.Read(ctx, s.db, func() ([]answer, error) {
+		return collectBefore(ctx, s.Reader, time.Now().Add(textTimeout), runSettings, pgx.RowToStructByPos[answer],
+			searchLikely, args...)
 	})
 	switch {
 	case errors.Is(err, ErrSlow): // a run has many rows; the search in it keeps to its time
@@ -525,12 +514,10 @@ func (s *textSearcher) ask(ctx context.Context, p *textPeriod) error {
 	}
 	p.asked = true
 
-	roots, err := pg.Read(ctx, s.db, func() (roots []string, err error) {
-		return roots, s.beforeWith(ctx, s.shortly(), indexSettings, searchKnown(p.partitions),
-			[]any{"%" + strings.ReplaceAll(s.word.Text, "_", `\_`) + "%", s.word.Text, mostKnown}, func(r pgx.Rows) (err error) {
-				roots, err = pgx.CollectRows(r, pgx.RowTo[string])
-				return err
-			})
+	like := "%" + strings.ReplaceAll(s.word.Text, "_", `\_`) + "%"
+	roots, err := pg.Read(ctx, s.db, func() ([]string, error) {
+		return collectBefore(ctx, s.Reader, s.shortly(), indexSettings, pgx.RowTo[string], searchKnown(p.partitions), like,
+			s.word.Text, mostKnown)
 	})
 	switch {
 	case errors.Is(err, ErrSlow), pg.State(err) == "42P01": // dropped meanwhile
@@ -596,7 +583,7 @@ func (s *textSearcher) searchRuns(ctx context.Context, runs []*textRun) (rest *T
 					continue
 				}
 
-				at := place{run: run, RowPlace: RowPlace{*section, orEmpty(parent), *seq, orEmpty(id)}}
+				at := place{run: run, RowPlace: RowPlace{*section, optional.Value(parent), *seq, optional.Value(id)}}
 				c := counts[[2]int{run, *section}]
 				if c == nil {
 					c = new(count)
@@ -624,7 +611,8 @@ func (s *textSearcher) searchRuns(ctx context.Context, runs []*textRun) (rest *T
 				kind := sectionKinds[*section]
 				hit := TextHit{
 					Run: &runs[run].TextRun, Key: record.Key{Kind: kind, Parent: at.Parent, Seq: at.Seq, ID: at.ID},
-					PlanID: orEmpty(plan), StepID: orEmpty(step), Name: orEmpty(name), place: at.RowPlace, row: run,
+					PlanID: optional.Value(plan), StepID: optional.Value(step), Name: optional.Value(name),
+					place: at.RowPlace, row: run,
 				}
 				had := len(hits)
 				if hits, err = s.add(hits, hit, texts, attempts); err != nil {

@@ -35,7 +35,6 @@ var sectionKinds = [sectionEnd]record.Kind{
 	record.KindThought, record.KindArtifact, record.KindSource, record.KindWait,
 }
 
-// sectionFields are the fields of the rows of a section that are searched.
 var sectionFields = func() (all [sectionEnd][]*field.Field) {
 	for i, kind := range sectionKinds {
 		for _, f := range field.Worded(kind) {
@@ -47,7 +46,6 @@ var sectionFields = func() (all [sectionEnd][]*field.Field) {
 	return all
 }()
 
-// inDetail reports whether the rows of a section lie in partitions.
 func inDetail(section int) bool { return fieldsql.TableOf(sectionKinds[section]).Partitioned }
 
 // inSection reports whether a field, or the earlier attempts, of the kind of a section belong to it.
@@ -214,7 +212,7 @@ var searchTexts = func() string {
 			attempts = "t.attempts::text"
 		}
 
-		has := rowHas(kind, in, 12)
+		has := has("convert_to(array_to_string(ARRAY[" + strings.Join(words(kind, "t.", in), ", ") + `], E'\n'), 'UTF8')`)
 		from, most := "", "$10::integer"
 		where := fmt.Sprintf("u.section <= %d AND ($4::boolean[])[%d] AND t.root_plan_id = u.root", i, i+1)
 		if table.Partitioned {
@@ -283,16 +281,9 @@ LEFT JOIN LATERAL (
 WHERE u.late OR r.section IS NOT NULL`
 }()
 
-// rowHas returns a condition: some texts of a row t of a kind may have the word. Its three parameters begin with a
-// number.
-func rowHas(kind record.Kind, of func(*field.Field) bool, parameter int) string {
-	return has("convert_to(array_to_string(ARRAY["+strings.Join(words(kind, "t.", of), ", ")+`], E'\n'), 'UTF8')`,
-		parameter)
-}
-
-func has(raw string, parameter int) string {
-	return fmt.Sprintf("actlog.search_has(%s, $%d::text, $%d::bytea, $%d::bytea[])", raw, parameter, parameter+1,
-		parameter+2)
+// has returns a condition: bytes of text may have the word.
+func has(raw string) string {
+	return "actlog.search_has(" + raw + ", $12::text, $13::bytea, $14::bytea[])"
 }
 
 // searchPieces returns what finds the pieces of a run that may have a word, p, and the contents that a prompt may name
@@ -307,7 +298,7 @@ func searchPieces(late string) string {
         FROM actlog.content AS c
         CROSS JOIN LATERAL (SELECT convert_to(c.body, 'UTF8') AS raw OFFSET 0) AS x -- once a piece
         WHERE ` + of + ` AND c.body IS NOT NULL
-            AND (` + late + ` OR ` + has("x.raw", 12) + ` OR actlog.search_cut(x.raw) AND actlog.search_begins(x.raw, $12::text))
+            AND (` + late + ` OR ` + has("x.raw") + ` OR actlog.search_cut(x.raw) AND actlog.search_begins(x.raw, $12::text))
     ) AS p
     CROSS JOIN LATERAL (
         SELECT p.hashes || COALESCE(array_agg(c.hash), '{}') AS hashes

@@ -10,6 +10,7 @@ import (
 
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/fieldsql"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/search"
 	"github.com/actlog/actlog/internal/record/tree"
@@ -112,16 +113,14 @@ func after(hits []Hit, skipped int) *Unread {
 func (r *Reader) searchRows(
 	ctx context.Context, needle search.Needle, root string, keys []record.Key, left time.Duration,
 ) (hits []Hit, read int, err error) {
-	kinds, parents := make([]string, len(keys)), make([]string, len(keys))
-	seqs, ids := make([]int64, len(keys)), make([]string, len(keys))
+	kinds, c := make([]string, len(keys)), columnsOf(keys)
 	for i, k := range keys {
-		kinds[i], parents[i] = string(k.Kind), k.Parent
-		seqs[i], ids[i] = k.Seq, k.ID
+		kinds[i] = string(k.Kind)
 	}
 
 	hits, err = pg.Read(ctx, r.db, func() (hits []Hit, err error) {
 		read = len(keys)
-		rows, err := r.db.Query(ctx, rowTexts, root, kinds, parents, seqs, ids, max(left, 0).Milliseconds())
+		rows, err := r.db.Query(ctx, rowTexts, root, kinds, c.parents, c.seqs, c.ids, max(left, 0).Milliseconds())
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +153,7 @@ func (r *Reader) searchRows(
 				taken = bytes
 			}
 
-			hit := Hit{Row: place, Kind: record.Kind(*kind), ID: orEmpty(id), StepID: orEmpty(step)}
+			hit := Hit{Row: place, Kind: record.Kind(*kind), ID: optional.Value(id), StepID: optional.Value(step)}
 			if hits, err = addRowHits(hits, hit, field.Worded(hit.Kind), needle, texts, attempts); err != nil {
 				return nil, err
 			}
@@ -189,7 +188,7 @@ func addRowHits(
 
 	for i, f := range fields {
 		if f.Name != machinery {
-			add(f.Name, tree.Readable(f.Name, orEmpty(texts[i])))
+			add(f.Name, tree.Readable(f.Name, optional.Value(texts[i])))
 		}
 	}
 
@@ -198,7 +197,7 @@ func addRowHits(
 	}
 	past, err := field.PastAttempts(hit.Kind, attempts)
 	for _, a := range past {
-		if add("attempts", orEmpty(a.ErrorMessage)) || add("attempts", orEmpty(a.ErrorKind)) {
+		if add("attempts", optional.Value(a.ErrorMessage)) || add("attempts", optional.Value(a.ErrorKind)) {
 			break
 		}
 	}

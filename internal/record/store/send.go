@@ -22,7 +22,6 @@ import (
 // sendTimeout bounds one try of a transaction: a network may swallow the answer.
 const sendTimeout = time.Minute
 
-// sender commits batches.
 type sender struct {
 	db           *pg.DB
 	feed         *feed.Feed

@@ -63,7 +63,6 @@ func (a assumed) uncalled(r *field.Row) bool {
 	return a.called != nil && !a.grows && r.Change.Kind() == record.KindAgentExecution && !a.called[r.Change.Key()]
 }
 
-// queue queues the statement of a shape.
 func (s *statements) queue(q *pgx.Batch, shape fieldsql.Shape, rows []*field.Row, a assumed) {
 	kind := rows[0].Change.Kind()
 	if kind != record.KindPlan && fieldsql.TableOf(kind).NamesPartition {
@@ -257,7 +256,6 @@ func revsLiteral(revs []int64) string {
 	return string(append(b, '}'))
 }
 
-// keyColumns are keys as arguments of a statement.
 type keyColumns struct {
 	roots, parents, ids []string
 	seqs                []int64

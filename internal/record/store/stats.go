@@ -85,7 +85,6 @@ func (c *counters) failedAt() time.Time {
 	return time.Time{}
 }
 
-// stats returns what the counters count.
 func (c *counters) stats() Stats {
 	st := Stats{
 		Batches: c.batches.Load(), Rows: c.rows.Load(), Folded: c.folded.Load(), Retries: c.retries.Load(),

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,33 +67,17 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.MaxConns = cmp.Or(c.MaxConns, 20)
+	c.Writers = cmp.Or(c.Writers, 2)
+	c.QueueRows = cmp.Or(c.QueueRows, 20_000)
+	c.QueueBytes = cmp.Or(c.QueueBytes, 64<<20)
 
-	setDefault(&c.MaxConns, 20)
-	setDefault(&c.Writers, 2)
-	setDefault(&c.QueueRows, 20_000)
-	setDefault(&c.QueueBytes, 64<<20)
-	setDefault(&c.PartitionDays, 7)
-	if c.Contents == (content.Sizes{}) {
-		c.Contents = content.DefaultSizes
-	}
-
-	if c.ReplicaLag == 0 {
-		c.ReplicaLag = 5 * time.Second
-	}
-	if c.TraceQuiet == 0 {
-		c.TraceQuiet = 10 * time.Minute
-	}
-	if c.RetryFor == 0 {
-		c.RetryFor = DefaultRetryFor
-	}
+	c.PartitionDays = cmp.Or(c.PartitionDays, 7)
+	c.Contents = cmp.Or(c.Contents, content.DefaultSizes)
+	c.ReplicaLag = cmp.Or(c.ReplicaLag, 5*time.Second)
+	c.TraceQuiet = cmp.Or(c.TraceQuiet, 10*time.Minute)
+	c.RetryFor = cmp.Or(c.RetryFor, DefaultRetryFor)
 	return c
 }
 
@@ -124,8 +109,6 @@ type Store struct {
 	*writer
 	*tracer
 	*Reader
-	*deleter
-	*indexer
 
 	config     Config
 	replica    *replica // nil: there is none
@@ -194,8 +177,6 @@ func open(ctx context.Context, config Config) (*Store, error) {
 
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
-	s.indexer = &indexer{queries: queries}
-	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, counters: counters, retryFor: config.RetryFor}
 
 	sender := &sender{
 		db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.CheckRoom,

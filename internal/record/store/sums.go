@@ -23,10 +23,8 @@ var summed = map[record.Kind][]string{
 
 // Summed returns the fields of a kind whose texts [Reader.Sums] has.
 func Summed(k record.Kind) (fields []*field.Field) {
-	all := field.Fields(k)
 	for _, name := range summed[k] {
-		i, _ := field.ByName(k, name)
-		fields = append(fields, &all[i])
+		fields = append(fields, field.ByName(k, name))
 	}
 	return fields
 }
@@ -38,7 +36,6 @@ type TextSums struct {
 	all   []int64          // those of a row in the order of summed
 }
 
-// sumKey is the key of a row in its tree.
 type sumKey struct {
 	kind   record.Kind
 	parent string
@@ -97,10 +94,7 @@ func (r *Reader) Sums(ctx context.Context, rootPlanID string, within time.Durati
 		}
 		return t, rows.Err()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the texts of %s: %w", rootPlanID, err)
-	}
-	return sums, nil
+	return sums, pg.Wrap(err, "read the texts of %s", rootPlanID)
 }
 
 // sumsOfTexts looks at the clock before each row. An empty text is as good as none.

@@ -45,7 +45,6 @@ type texts struct {
 	row   contentRow // is being read
 }
 
-// contentRow is what a row of a content fills.
 type contentRow struct {
 	Hash  []byte
 	Parts [][]byte
@@ -85,7 +84,6 @@ func (t *texts) read() {
 	t.row = contentRow{}
 }
 
-// sorted returns the contents in the order of their hashes.
 func (t *texts) sorted() []content.Content {
 	return slices.SortedFunc(maps.Values(t.all), func(a, b content.Content) int {
 		return bytes.Compare(a.Hash[:], b.Hash[:])

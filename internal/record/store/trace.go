@@ -148,7 +148,6 @@ func (l *traceLoad) finish(err error) ([]load, error) {
 	return []load{l.loadOf(slices.Delete(slices.Clone(l.group), i, i+1))}, nil
 }
 
-// loadOf returns a load of some of the traces.
 func (l *traceLoad) loadOf(group []*incomingTrace) load {
 	return &traceLoad{tracer: l.tracer, group: group, soon: l.soon, rejected: l.rejected}
 }

@@ -101,7 +101,6 @@ func (m *traceMemory) leave(id string, r *remembered) {
 	}
 }
 
-// forgetUnused forgets the traces to which nothing came for a while.
 func (m *traceMemory) forgetUnused() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -582,8 +582,8 @@ func nativeChanges(random *rand.Rand, projected []record.Change) (changes []reco
 		}
 
 		own := record.New(key.Kind)
-		for i := range field.Fields(key.Kind) {
-			switch f := &field.Fields(key.Kind)[i]; {
+		for _, f := range field.Fields(key.Kind) {
+			switch {
 			case f.Key, f.Name == "planId":
 				f.In(own).Set(f.In(c))
 			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Name == "startedBy",

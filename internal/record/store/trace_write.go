@@ -88,32 +88,26 @@ func (t *tracer) readTraces(
 	}
 
 	q = pgx.Batch{}
-	q.Queue(db.TraceChunks, known, behind).Query(func(rows pgx.Rows) error {
-		var id string
-		var chunk []byte
-		_, err := pgx.ForEachRow(rows, []any{&id, &chunk}, func() error {
-			byID[id].earlier = append(byID[id].earlier, chunk)
-			chunk = nil
-			return nil
-		})
-		return err
+	var id string
+	var chunk []byte
+	forEach(q.Queue(db.TraceChunks, known, behind), []any{&id, &chunk}, func() {
+		byID[id].earlier = append(byID[id].earlier, chunk)
+		chunk = nil
 	})
 
 	onRecord = map[string]map[record.Key]bool{}
 	if len(whole) == 0 {
 		return traces, onRecord, tx.SendBatch(ctx, &q).Close()
 	}
-	q.Queue(db.TraceRows, whole).Query(func(rows pgx.Rows) error {
-		var key record.Key
-		var shared bool
-		_, err := pgx.ForEachRow(rows, []any{&key.Kind, &key.Root, &key.Parent, &key.Seq, &key.ID, &shared}, func() error {
-			if onRecord[key.Root] == nil {
-				onRecord[key.Root] = map[record.Key]bool{}
-			}
-			onRecord[key.Root][key] = shared
-			return nil
-		})
-		return err
+
+	var key record.Key
+	var shared bool
+	into := []any{&key.Kind, &key.Root, &key.Parent, &key.Seq, &key.ID, &shared}
+	forEach(q.Queue(db.TraceRows, whole), into, func() {
+		if onRecord[key.Root] == nil {
+			onRecord[key.Root] = map[record.Key]bool{}
+		}
+		onRecord[key.Root][key] = shared
 	})
 	return traces, onRecord, tx.SendBatch(ctx, &q).Close()
 }
@@ -308,14 +302,8 @@ type traceWrite struct {
 
 // returning reads the roots that a statement returns: those of the rows that it wrote.
 func (w *traceWrite) returning(kind record.Kind, statement *pgx.QueuedQuery) {
-	statement.Query(func(rows pgx.Rows) error {
-		var root string
-		_, err := pgx.ForEachRow(rows, []any{&root}, func() error {
-			w.touched.Add(root, kind)
-			return nil
-		})
-		return err
-	})
+	var root string
+	forEach(statement, []any{&root}, func() { w.touched.Add(root, kind) })
 }
 
 func (w *traceWrite) delete(sql string, args ...any) {
@@ -351,7 +339,6 @@ func (w *traceWrite) deleteDetail(gone map[record.Kind][]record.Key, b *batch, a
 	}
 }
 
-// deleteStepsAndPlans deletes steps, then sub-plans, then root plans.
 func (w *traceWrite) deleteStepsAndPlans(gone map[record.Kind][]record.Key) {
 	if keys := gone[record.KindAgentExecution]; len(keys) > 0 {
 		c := columnsOf(keys)
@@ -400,15 +387,20 @@ func (t *tracer) writeSpans(q *pgx.Batch, traces []*trace) {
 	var due []*float64
 	var complete []bool
 	var projected []int32
+
+	var chunkIDs []string
+	var chunks [][]byte
+	byID := make(map[string]*trace, len(traces))
+
 	for _, tr := range traces {
+		byID[tr.in.id] = tr
+		for _, chunk := range tr.in.chunks {
+			chunkIDs, chunks = append(chunkIDs, tr.in.id), append(chunks, chunk)
+		}
+
 		ids, spans = append(ids, tr.in.id), append(spans, int64(tr.in.spans))
 		complete, projected = append(complete, tr.state.Complete), append(projected, tr.state.Projected)
-
-		var root *string
-		if tr.root != "" {
-			root = &tr.root
-		}
-		roots = append(roots, root)
+		roots = append(roots, orNil(tr.root))
 
 		var in *float64 // seconds
 		switch {
@@ -423,30 +415,14 @@ func (t *tracer) writeSpans(q *pgx.Batch, traces []*trace) {
 	}
 
 	q.Queue(db.TraceKeep, ids, roots, spans, due, complete, projected)
-
-	var chunkIDs []string
-	var chunks [][]byte
-	for _, tr := range traces {
-		for _, chunk := range tr.in.chunks {
-			chunkIDs, chunks = append(chunkIDs, tr.in.id), append(chunks, chunk)
-		}
-	}
 	if len(chunks) == 0 {
 		return
 	}
 
-	byID := make(map[string]*trace, len(traces))
-	for _, tr := range traces {
-		byID[tr.in.id] = tr
-	}
-	q.Queue(db.TraceKeepSpans, chunkIDs, chunks).Query(func(rows pgx.Rows) error {
-		var trace string
-		var id int64
-		_, err := pgx.ForEachRow(rows, []any{&trace, &id}, func() error {
-			tr := byID[trace]
-			tr.state.FirstChunk, tr.state.LastChunk = cmp.Or(tr.state.FirstChunk, id), id
-			return nil
-		})
-		return err
+	var trace string
+	var id int64
+	forEach(q.Queue(db.TraceKeepSpans, chunkIDs, chunks), []any{&trace, &id}, func() {
+		tr := byID[trace]
+		tr.state.FirstChunk, tr.state.LastChunk = cmp.Or(tr.state.FirstChunk, id), id
 	})
 }

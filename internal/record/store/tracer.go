@@ -52,10 +52,8 @@ type trace struct {
 	skipped    map[record.Key]bool // rows that stay as they are
 }
 
-// notDue reports whether nothing is to be done for the trace.
 func (t *trace) notDue() bool { return len(t.in.chunks) == 0 && t.state.DueSeconds > 0 }
 
-// badTraceError means that no rows can be made of a trace.
 type badTraceError struct {
 	id  string
 	err error

@@ -15,6 +15,7 @@ import (
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/fieldsql"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/record"
@@ -184,19 +185,7 @@ func (e *earlierAttempts) read() (err error) {
 	return err
 }
 
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
+func orNil(s string) *string { return optional.Pointer(s) }
 
 func added[T any](to *[]*T) *T {
 	node := new(T)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/actlog/actlog/db"
@@ -56,17 +55,12 @@ func (s *Store) StoreVectors(ctx context.Context, model string, vectors map[[sha
 }
 
 func bytesOf(elements []float32) []byte {
-	b := make([]byte, 0, 4*len(elements))
-	for _, x := range elements {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-	}
+	b, _ := binary.Append(nil, binary.LittleEndian, elements) // numbers of a fixed size
 	return b
 }
 
 func elementsOf(b []byte) []float32 {
 	elements := make([]float32, len(b)/4)
-	for i := range elements {
-		elements[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
+	_, _ = binary.Decode(b, binary.LittleEndian, elements) // there is enough for all
 	return elements
 }

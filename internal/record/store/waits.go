@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -87,8 +86,5 @@ func (r *Reader) OpenQuestions(ctx context.Context, f WaitFilter) ([]OpenQuestio
 		})
 		return list, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list open questions: %w", err)
-	}
-	return list, nil
+	return list, pg.Wrap(err, "list open questions")
 }

@@ -32,7 +32,6 @@ type writer struct {
 	goroutines sync.WaitGroup
 }
 
-// start starts the goroutines that commit.
 func (w *writer) start(ctx context.Context, writers int) {
 	w.ladder.sending, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for range writers {
@@ -81,7 +80,6 @@ func (w *writer) Write(ctx context.Context, changes []record.Change) (record.Res
 	return w.result(entries)
 }
 
-// prepare cleans changes and sorts those that are valid into requests.
 func (w *writer) prepare(changes []record.Change) ([]*entry, []*request) {
 	entries := make([]*entry, len(changes))
 	var sorted sorter
@@ -98,7 +96,6 @@ func (w *writer) prepare(changes []record.Change) ([]*entry, []*request) {
 	return entries, sorted.requests
 }
 
-// result says what became of entries.
 func (w *writer) result(entries []*entry) (result record.Result, err error) {
 	for i, e := range entries {
 		var invalid *record.InvalidError
@@ -266,7 +263,6 @@ func (w *writer) giveUp(requests []*request, err error) {
 	w.queue.answer(requests)
 }
 
-// nameOwned reports whether an entry of some requests names one of some plans.
 func nameOwned(requests []*request, plans map[string]bool) bool {
 	return slices.ContainsFunc(requests, func(r *request) bool {
 		return slices.ContainsFunc(r.entries, func(e *entry) bool { return namesOwned(e.row.Change, plans) != "" })

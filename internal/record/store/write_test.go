@@ -95,8 +95,7 @@ func (u testTree) change(t *rapid.T, version func() int) record.Change {
 	c := record.New(k)
 	v := version()
 
-	for i := range field.Fields(k) {
-		f := &field.Fields(k)[i]
+	for _, f := range field.Fields(k) {
 		if f.Key || f.Role == field.Revision || !f.Sent() || f.Name == "planId" || !rapid.Bool().Draw(t, f.Name) {
 			continue
 		}
@@ -247,8 +246,7 @@ func keptAttempts(t testing.TB, s *store.Store, root string) string {
 // replaceRoot returns the same change to another tree.
 func replaceRoot(c record.Change, from, to string) record.Change {
 	out := field.CloneChange(c)
-	for i := range field.Fields(c.Kind()) {
-		f := &field.Fields(c.Kind())[i]
+	for _, f := range field.Fields(c.Kind()) {
 		text, ok := f.Text(out)
 		if !ok {
 			continue

@@ -115,7 +115,6 @@ func (f *finder) causeOf(root Node) Node {
 	return Node{}
 }
 
-// list fills the failures.
 func (f *finder) list(out *Findings) {
 	out.Failures = make([]Failure, 0, len(f.leaves)+1)
 	above := map[Node]bool{}
@@ -156,7 +155,6 @@ type finder struct {
 	lines *lineIndex       // of the errors in bad; nil as well
 }
 
-// place is where a row is in the tree.
 type place struct {
 	up        Node // the row above
 	withError Node // the nearest row that has an error: the row or one above
@@ -369,7 +367,6 @@ func (f *finder) ownError(n Node) bool {
 	return !gotIt
 }
 
-// hasKind reports whether a row that is left has an error of a kind.
 func (f *finder) hasKind(below left, kind string) bool {
 	if f.kinds == nil {
 		f.kinds = map[string][]int{}
@@ -382,7 +379,6 @@ func (f *finder) hasKind(below left, kind string) bool {
 	return below.hasOneOf(f.kinds[kind])
 }
 
-// quotes reports whether the line of an error that is left is in a text.
 func (f *finder) quotes(below left, text string) bool {
 	if f.lines == nil {
 		f.lines = newLineIndex(f.bad)
@@ -454,7 +450,6 @@ func lineOf(n Node, message string) string {
 	return Line(message)
 }
 
-// failure returns what went wrong in a row.
 func (f *finder) failure(n Node) Failure {
 	at := f.places[n]
 	out := Failure{row: n}
@@ -507,7 +502,6 @@ func askedBefore(a, b *record.Wait) bool {
 	return CompareNullsLast(a.StartTime, b.StartTime, time.Time.Compare) < 0
 }
 
-// path returns the rows down to one.
 func (f *finder) path(n Node) (rows []Node) {
 	for ; n != (Node{}); n = f.places[n].up {
 		rows = append(rows, n)

@@ -138,13 +138,18 @@ func began(first *time.Time, past []record.Attempt) *time.Time {
 // CostUSD is nil if no cost is known. DurationMs is the [Duration]; of a step, that of its last
 // attempt.
 type Figures struct {
-	ModelCalls, ToolCalls, Failures                int64
-	InputTokens, OutputTokens                      int64
-	CacheReadInputTokens, CacheCreationInputTokens int64
-	ReasoningTokens                                int64
-	CostUSD                                        *float64
-	ThinkMs, ToolMs                                int64
-	DurationMs                                     *int64
+	ModelCalls               int64    `json:"modelCalls"`
+	ToolCalls                int64    `json:"toolCalls"`
+	Failures                 int64    `json:"failures"`
+	InputTokens              int64    `json:"inputTokens"`
+	OutputTokens             int64    `json:"outputTokens"`
+	CacheReadInputTokens     int64    `json:"cacheReadInputTokens"`
+	CacheCreationInputTokens int64    `json:"cacheCreationInputTokens"`
+	ReasoningTokens          int64    `json:"reasoningTokens"`
+	CostUSD                  *float64 `json:"costUsd"`
+	ThinkMs                  int64    `json:"thinkMs"`
+	ToolMs                   int64    `json:"toolMs"`
+	DurationMs               *int64   `json:"durationMs"`
 }
 
 // add adds o to f, except for the duration, because durations overlap.
@@ -457,7 +462,6 @@ func (p *Plan) cut(depth int, all *Omitted) {
 	}
 }
 
-// countBelow returns how many plans there are below p.
 func (p *Plan) countBelow() (n int64) {
 	for c := range p.Children() {
 		n += 1 + c.countBelow()
@@ -530,7 +534,6 @@ func compareSteps(a, b *Step) int {
 	)
 }
 
-// compareCalls is the order of the tool calls of a step.
 func compareCalls(a, b *ToolCall) int {
 	return cmp.Or(
 		cmp.Compare(a.Record.Seq, b.Record.Seq),

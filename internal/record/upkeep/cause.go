@@ -28,7 +28,6 @@ func (u *Upkeep) maintainCauses(ctx context.Context) {
 	u.follow(ctx, "finding the causes of failures", func() (bool, error) { return u.makeCauses(ctx, &c) }, rest)
 }
 
-// makeAllCauses finds the causes of all trees that are due.
 func (u *Upkeep) makeAllCauses(ctx context.Context) error {
 	var c causes
 	return untilDone(func() (bool, error) { return u.makeCauses(ctx, &c) })
@@ -53,7 +52,6 @@ func (u *Upkeep) makeCauses(ctx context.Context, c *causes) (more bool, err erro
 	return more, nil
 }
 
-// changedCauses finds the causes of trees that have changed.
 func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more bool, err error) {
 	progress, err := u.queries.CauseProgress(ctx, tx)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/store"
 )
 
@@ -48,18 +49,13 @@ func (u *Upkeep) dropDetail(ctx context.Context, days int) error {
 		old, err := u.oldPeriods(ctx, days)
 		errs = append(errs, err)
 		for _, p := range old {
-			if err := u.dropPeriod(ctx, p); err != nil {
-				errs = append(errs, fmt.Errorf("the days %s: %w", p, err))
-			}
+			errs = append(errs, pg.Wrap(u.dropPeriod(ctx, p), "the days %s", p))
 		}
 	}
 
 	// What an earlier round began, perhaps on another server.
 	errs = append(errs, u.dropDetached(ctx), u.sweepLateDetail(ctx), u.forgetCopies(ctx))
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("drop detail: %w", err)
-	}
-	return nil
+	return pg.Wrap(errors.Join(errs...), "drop detail")
 }
 
 // oldPeriods lists the periods that have been over for so many days: those of partitions, then
@@ -196,7 +192,6 @@ func rename(ctx context.Context, tx pgx.Tx, name string) error {
 	return err
 }
 
-// dropDetached drops the partitions that were detached and are still there.
 func (u *Upkeep) dropDetached(ctx context.Context) error {
 	left, err := column[string](ctx, u.db, db.PartitionDetached)
 	errs := []error{err}
@@ -209,20 +204,19 @@ func (u *Upkeep) dropDetached(ctx context.Context) error {
 // dropTable removes the texts of a detached partition from the search. Then it keeps its figures and drops it, in one
 // transaction: figures are counted once. The search may have to be waited for, in vain: before the counting, which is
 // long.
-func (u *Upkeep) dropTable(ctx context.Context, name string) error {
+func (u *Upkeep) dropTable(ctx context.Context, name string) (err error) {
+	defer func() { err = pg.Wrap(err, "drop %s", name) }()
+
 	forgotten := false
-	err := u.inTurnWith(ctx, name, func(tx pgx.Tx) (err error) {
+	err = u.inTurnWith(ctx, name, func(tx pgx.Tx) (err error) {
 		if !strings.HasPrefix(name, droppingPrefix+contentTable) {
 			err = u.forgetFound(ctx, tx, "actlog."+name, time.Time{}, endOfTime)
 		}
 		forgotten = err == nil
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("drop %s: %w", name, err)
-	}
-	if !forgotten { // another server does it
-		return nil
+	if err != nil || !forgotten { // another server does it
+		return err
 	}
 
 	dropped := false
@@ -238,14 +232,10 @@ func (u *Upkeep) dropTable(ctx context.Context, name string) error {
 		dropped = true
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("drop %s: %w", name, err)
-	}
-
-	if dropped {
+	if err == nil && dropped {
 		u.counters.partitionsDropped.Add(1)
 	}
-	return nil
+	return err
 }
 
 // inTurnWith is inTurn for dropping a detached partition, which is locked. It runs nothing if the partition is gone.
@@ -308,25 +298,22 @@ func (u *Upkeep) dropFromDefault(ctx context.Context, p period) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("drop from the default partitions: %w", err)
-	}
-	return nil
+	return pg.Wrap(err, "drop from the default partitions")
 }
 
 // sweepLateDetail removes cycles and tool calls that were written after their period was
 // dropped. They are in no figure.
 func (u *Upkeep) sweepLateDetail(ctx context.Context) error {
 	for _, table := range partitionedTables {
-		for more := true; more; {
+		err := untilDone(func() (more bool, err error) {
 			tag, err := u.db.Exec(ctx, `DELETE FROM actlog.`+table+`_default WHERE ctid = ANY (ARRAY(
 				SELECT t.ctid FROM actlog.`+table+`_default AS t
 				JOIN actlog.dropped_detail AS d ON t.part >= d.from_day AND t.part < d.to_day
 				LIMIT 5000 FOR UPDATE OF t SKIP LOCKED))`)
-			if err != nil {
-				return fmt.Errorf("sweep late detail: %w", err)
-			}
-			more = tag.RowsAffected() > 0
+			return tag.RowsAffected() > 0, err
+		})
+		if err != nil {
+			return fmt.Errorf("sweep late detail: %w", err)
 		}
 	}
 	return nil

@@ -9,11 +9,10 @@ import (
 	"github.com/actlog/actlog/db"
 )
 
-// callTable is the table that stands for others in some queries.
-const callTable = "actlog.act_tool_info"
-
-// cycleTable is that of the cycles.
-const cycleTable = "actlog.think_act_record"
+const (
+	callTable  = "actlog.act_tool_info" // which stands for others in some queries
+	cycleTable = "actlog.think_act_record"
+)
 
 // endOfTime is after every part.
 var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)

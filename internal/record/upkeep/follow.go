@@ -40,7 +40,6 @@ func (u *Upkeep) follow(
 	}
 }
 
-// untilDone calls do until there is no more.
 func untilDone(do func() (more bool, err error)) error {
 	for {
 		if more, err := do(); err != nil || !more {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/pg"
 )
 
 const (
@@ -22,40 +23,28 @@ const (
 // forgetFound removes the texts of the tool calls, or cycles, in a table from the search. Fresh texts and the index
 // of the search are changed by one server at a time.
 func (u *Upkeep) forgetFound(ctx context.Context, tx pgx.Tx, table string, from, to time.Time) error {
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext('"+taskSearch+"'))"); err != nil {
-		return fmt.Errorf("forget texts: %w", err)
+	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext('"+taskSearch+"'))")
+	if err == nil {
+		_, err = tx.Exec(ctx, strings.ReplaceAll(db.SearchForget, callTable, table), from, to)
 	}
-
-	if _, err := tx.Exec(ctx, strings.ReplaceAll(db.SearchForget, callTable, table), from, to); err != nil {
-		return fmt.Errorf("forget texts: %w", err)
-	}
-	return nil
+	return pg.Wrap(err, "forget texts")
 }
 
 // dropRecent ends that runs are kept whose part is before a day, and deletes their texts.
 func (u *Upkeep) dropRecent(ctx context.Context, day time.Time) error {
-	if err := u.queries.RecentRaise(ctx, u.db, day); err != nil {
-		return fmt.Errorf("forget the texts of recent runs: %w", err)
+	err := u.queries.RecentRaise(ctx, u.db, day)
+	if err == nil {
+		err = untilDone(func() (more bool, err error) {
+			if n, err := u.queries.RecentForget(ctx, u.db, forgetPage); err != nil || n > 0 {
+				return true, err
+			}
+			if left, err := u.queries.RecentLeft(ctx, u.db, day); err != nil || !left {
+				return false, err
+			}
+			return true, u.pause(ctx, time.Second) // others have locked them
+		})
 	}
-
-	for {
-		if n, err := u.queries.RecentForget(ctx, u.db, forgetPage); err != nil {
-			return fmt.Errorf("forget the texts of recent runs: %w", err)
-		} else if n > 0 {
-			continue
-		}
-
-		left, err := u.queries.RecentLeft(ctx, u.db, day)
-		switch {
-		case err != nil:
-			return fmt.Errorf("forget the texts of recent runs: %w", err)
-		case !left:
-			return nil
-		}
-		if err := u.pause(ctx, time.Second); err != nil { // others have locked them
-			return err
-		}
-	}
+	return pg.Wrap(err, "forget the texts of recent runs")
 }
 
 // forgetCopies removes what steps and waits copy from the tool calls of the periods that were dropped. It reads the
@@ -78,7 +67,6 @@ func (u *Upkeep) forgetCopies(ctx context.Context) error {
 	return nil
 }
 
-// errNotMyTurn means that another server does the task.
 var errNotMyTurn = errors.New("another server does it")
 
 func (u *Upkeep) forgetPeriod(ctx context.Context, from, to time.Time) error {

@@ -2,10 +2,10 @@ package upkeep
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/pg"
 )
 
 // reading is the time of the database, and when this process read it. The second one has the
@@ -14,10 +14,7 @@ type reading struct{ clock, at time.Time }
 
 func (u *Upkeep) readClock(ctx context.Context, conn db.DBTX) (reading, error) {
 	clock, err := u.clock(ctx, conn)
-	if err != nil {
-		return reading{}, fmt.Errorf("read the clock of the database: %w", err)
-	}
-	return reading{clock, u.now()}, nil
+	return reading{clock, u.now()}, pg.Wrap(err, "read the clock of the database")
 }
 
 // agrees reports whether as much time has passed by both clocks between two readings. The clock of

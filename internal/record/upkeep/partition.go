@@ -215,7 +215,6 @@ func checkPartitions(
 	return true, nil
 }
 
-// column returns the rows of a query of one column.
 func column[T any](ctx context.Context, conn db.DBTX, sql string, args ...any) ([]T, error) {
 	rows, err := conn.Query(ctx, sql, args...)
 	if err != nil {

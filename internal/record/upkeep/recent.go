@@ -63,7 +63,6 @@ func (u *Upkeep) maintainRecent(ctx context.Context) {
 	u.follow(ctx, "keeping the texts of recent runs", func() (bool, error) { return u.makeRecent(ctx, &r) }, rest)
 }
 
-// makeAllRecent stores the texts of all runs that are due.
 func (u *Upkeep) makeAllRecent(ctx context.Context) error {
 	var r recents
 	return untilDone(func() (bool, error) { return u.makeRecent(ctx, &r) })
@@ -226,7 +225,6 @@ func (u *Upkeep) sliceRecent(
 	return u.store.SliceRecentTexts(ctx, tx, u.runsOfSlice)
 }
 
-// touchRecent notes which trees have changed.
 func (u *Upkeep) touchRecent(
 	ctx context.Context, tx pgx.Tx, r *recents, progress db.RecentProgressRow,
 ) (more bool, err error) {

@@ -114,13 +114,9 @@ func (u *Upkeep) Run(ctx context.Context) error {
 	}
 
 	err = errors.Join(err, u.makeAllCauses(ctx), u.makeAllRecent(ctx))
-	if err != nil {
-		return fmt.Errorf("upkeep: %w", pg.Translate(err))
-	}
-	return nil
+	return pg.Wrap(pg.Translate(err), "upkeep")
 }
 
-// tidy removes what is too old.
 func (u *Upkeep) tidy(ctx context.Context) error {
 	done := []error{
 		u.dropDetail(ctx, u.config.DetailDays), u.deleteOutdated(ctx, u.config.KeepDays),
@@ -151,13 +147,9 @@ func (u *Upkeep) sweepChanges(ctx context.Context, hours int) error {
 		return fmt.Errorf("sweep the change feed: %w", err)
 	}
 
-	for {
+	err = untilDone(func() (more bool, err error) {
 		n, err := u.queries.ChangeSweep(ctx, u.db, last)
-		if err != nil {
-			return fmt.Errorf("sweep the change feed: %w", err)
-		}
-		if n == 0 {
-			return nil
-		}
-	}
+		return n > 0, err
+	})
+	return pg.Wrap(err, "sweep the change feed")
 }

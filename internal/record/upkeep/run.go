@@ -64,7 +64,6 @@ func (u *Upkeep) interruptPage(ctx context.Context, roots []string, since readin
 	return err
 }
 
-// refusedError means that the mark of a tree is refused.
 type refusedError struct {
 	root string
 	err  error

@@ -39,17 +39,14 @@ func (u *Upkeep) maintainIndex(ctx context.Context) {
 // indexFresh moves texts that were written lately into the index, if there are many. A search reads
 // them one by one until then.
 func (u *Upkeep) indexFresh(ctx context.Context) error {
-	for more := true; more; {
-		more = false // another server may be at it
-		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
+	err := untilDone(func() (more bool, err error) { // false if another server is at it
+		err = u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
 			more, err = u.store.IndexFresh(ctx, tx, store.FreshTexts)
 			return err
 		})
-		if err != nil {
-			return fmt.Errorf("index texts: %w", err)
-		}
-	}
-	return nil
+		return more, err
+	})
+	return pg.Wrap(err, "index texts")
 }
 
 // indexMissing adds the runs to the index that the search does not know, and removes what is left of
@@ -81,16 +78,14 @@ func (u *Upkeep) indexMissing(ctx context.Context) error {
 
 // sweepIndex deletes what is in the index of deleted runs only.
 func (u *Upkeep) sweepIndex(ctx context.Context) error {
-	for slice, more := int32(0), true; more; more = slice > 0 {
-		next := int32(0) // another server may be at it
-		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
-			next, err = u.store.SweepSlices(ctx, tx, slice)
+	var slice int32
+	err := untilDone(func() (more bool, err error) {
+		err = u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
+			slice, err = u.store.SweepSlices(ctx, tx, slice)
+			more = slice > 0 // false if another server is at it
 			return err
 		})
-		if err != nil {
-			return fmt.Errorf("sweep the index of the search: %w", err)
-		}
-		slice = next
-	}
-	return nil
+		return more, err
+	})
+	return pg.Wrap(err, "sweep the index of the search")
 }

@@ -9,23 +9,22 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/pg"
 )
 
 // dropSpans drops the spans of traces from which nothing has come for so many days. The traces
 // go first, some at a time: a trace that comes back later finds rows whose spans are gone.
 func (u *Upkeep) dropSpans(ctx context.Context, days int) error {
-	for {
+	err := untilDone(func() (more bool, err error) {
 		n, err := u.queries.TraceForget(ctx, u.db, int32(days))
-		if err != nil {
-			return fmt.Errorf("forget traces: %w", err)
-		}
-		if n == 0 {
-			break
-		}
+		return n > 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("forget traces: %w", err)
 	}
 
 	var names []string
-	err := u.inTurn(ctx, taskRetention, func(tx pgx.Tx) (err error) {
+	err = u.inTurn(ctx, taskRetention, func(tx pgx.Tx) (err error) {
 		names, err = u.oldSpanPartitions(ctx, tx, days)
 		return err
 	})
@@ -35,9 +34,7 @@ func (u *Upkeep) dropSpans(ctx context.Context, days int) error {
 
 	var errs []error
 	for _, name := range names {
-		if err := u.dropSpansIn(ctx, name, days); err != nil {
-			errs = append(errs, fmt.Errorf("drop spans in %s: %w", name, err))
-		}
+		errs = append(errs, pg.Wrap(u.dropSpansIn(ctx, name, days), "drop spans in %s", name))
 	}
 	return errors.Join(errs...)
 }

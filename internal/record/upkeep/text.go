@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -117,11 +116,7 @@ func (u *Upkeep) indexPartition(ctx context.Context, p partition) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(closing) // nobody needs it any more
-	}()
+	defer pg.CloseConn(conn)
 
 	for _, index := range useless {
 		if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS actlog."+

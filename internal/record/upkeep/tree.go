@@ -2,7 +2,6 @@ package upkeep
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/pg"
@@ -19,10 +18,7 @@ func (u *Upkeep) deleteOutdated(ctx context.Context, days int) error {
 	if total > 0 {
 		u.log.Info("deleted old plans", "trees", total)
 	}
-	if err != nil {
-		return fmt.Errorf("delete old plans: %w", err)
-	}
-	return nil
+	return pg.Wrap(err, "delete old plans")
 }
 
 // deletePages deletes outdated trees page by page, and returns how many. A tree that another session locks is skipped

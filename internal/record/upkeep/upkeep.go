@@ -5,6 +5,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -82,13 +83,8 @@ type counters struct {
 }
 
 func newUpkeep(s *store.Store, config Config) *Upkeep {
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
-	if config.ChangeHours == 0 {
-		config.ChangeHours = 24
-	}
-
+	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
+	config.ChangeHours = cmp.Or(config.ChangeHours, 24)
 	queries := db.New()
 	return &Upkeep{
 		config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now,
@@ -144,5 +140,4 @@ func (u *Upkeep) inTurn(ctx context.Context, task string, f func(pgx.Tx) error) 
 	})
 }
 
-// errNotOwner means that only the owner of the tables may do that.
 var errNotOwner = errors.New("not the owner of the tables")

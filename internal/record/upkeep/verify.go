@@ -21,7 +21,6 @@ type Damage struct {
 	Missing bool
 }
 
-// verifiedTrees is how many trees are checked at once.
 const verifiedTrees = 200
 
 // Verify checks that all texts which are kept in parts can be put together: that each content they need is

@@ -73,9 +73,8 @@ func DecodeOnce(raw []byte) (record.Change, Content, error) {
 		return nil, Content{}, err
 	}
 
-	fields := field.Fields(c.Kind())
-	for i := range fields {
-		if f := &fields[i]; f.Pieces != nil && !f.In(c).IsZero() && !f.Pieces.In(c).IsZero() {
+	for _, f := range field.InPieces(c.Kind()) {
+		if !f.In(c).IsZero() && !f.Pieces.In(c).IsZero() {
 			return nil, Content{}, invalid(record.CodeInvalidValue, f.Pieces.Name,
 				"replaces "+f.Name+", so only one of them can be sent")
 		}
@@ -129,22 +128,10 @@ func decodeContent(members []member) (c Content, err error) {
 
 // hashes reads a list of hashes in hex.
 func hashes(raw jsontext.Value) (list []content.Hash, ok bool) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true))
-	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
-		return nil, false
-	}
-
-	list = []content.Hash{}
-	for dec.PeekKind() != ']' {
-		token, err := dec.ReadToken()
-		if err != nil || token.Kind() != '"' {
-			return nil, false
-		}
-		hash, ok := content.ParseHash(token.String())
-		if !ok {
-			return nil, false
-		}
+	ok = eachText(raw, func(s string) bool {
+		hash, ok := content.ParseHash(s)
 		list = append(list, hash)
-	}
-	return list, true
+		return ok
+	})
+	return list, ok
 }

@@ -73,7 +73,6 @@ func Decode(raw []byte) (record.Change, error) {
 	return decode(kind, members, (*field.Field).Sent)
 }
 
-// kindOf returns the kind that a record names.
 func kindOf(members []member) (string, error) {
 	var named jsontext.Value
 	for _, m := range members {
@@ -103,22 +102,21 @@ func decode(kind string, members []member, taken func(*field.Field) bool) (recor
 	sent := make([]member, len(fields))
 	var unknown []string
 	for _, m := range members {
-		i, ok := field.ByName(c.Kind(), m.name)
+		f := field.ByName(c.Kind(), m.name)
 		switch {
-		case ok && taken(&fields[i]):
-			if m.name == fields[i].Alias && !isNull(m.value) && has(members, fields[i].Name) {
-				return nil, invalid(record.CodeInvalidValue, m.name, "is another name of "+fields[i].Name+", which is there too")
+		case f != nil && taken(f):
+			if m.name == f.Alias && !isNull(m.value) && has(members, f.Name) {
+				return nil, invalid(record.CodeInvalidValue, m.name, "is another name of "+f.Name+", which is there too")
 			}
-			if sent[i].value == nil || !isNull(m.value) {
-				sent[i] = m
+			if sent[f.Index()].value == nil || !isNull(m.value) {
+				sent[f.Index()] = m
 			}
 		case m.name != "kind":
 			unknown = append(unknown, m.name)
 		}
 	}
 
-	for i := range fields {
-		f := &fields[i]
+	for i, f := range fields {
 		if isNull(sent[i].value) {
 			if f.Key {
 				return nil, invalid(record.CodeMissingField, f.Name, "is required")
@@ -136,10 +134,10 @@ func decode(kind string, members []member, taken func(*field.Field) bool) (recor
 }
 
 // unknownField returns the error for a field that a kind does not have. It names the one that was likely meant.
-func unknownField(name, kind string, fields []field.Field, taken func(*field.Field) bool) error {
+func unknownField(name, kind string, fields []*field.Field, taken func(*field.Field) bool) error {
 	var there []string
-	for i := range fields {
-		if f := &fields[i]; taken(f) {
+	for _, f := range fields {
+		if taken(f) {
 			there = append(there, f.Name, f.Alias)
 		}
 	}
@@ -216,22 +214,28 @@ func text(raw jsontext.Value) (s string, ok bool) {
 // texts reads a list of strings; ok is false if raw is not one. Of a list that is too long it
 // returns one item more than is kept, so that [field.Clean] notices.
 func texts(raw jsontext.Value) (list []string, ok bool) {
+	list = []string{}
+	ok = eachText(raw, func(s string) bool {
+		if len(list) <= record.MaxListItems {
+			list = append(list, s)
+		}
+		return true
+	})
+	return list, ok
+}
+
+// eachText calls take with each item of a list of strings. It reports false if raw is not one, or take refuses an item.
+func eachText(raw jsontext.Value, take func(string) bool) bool {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true))
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
-		return nil, false
+		return false
 	}
-
-	list = []string{}
 	for dec.PeekKind() == '"' {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return nil, false
-		}
-		if len(list) <= record.MaxListItems {
-			list = append(list, token.String())
+		if token, err := dec.ReadToken(); err != nil || !take(token.String()) {
+			return false
 		}
 	}
-	return list, dec.PeekKind() == ']'
+	return dec.PeekKind() == ']'
 }
 
 var kinds = func() string {
@@ -254,60 +258,43 @@ func shown(name string) string { return field.Shorten(name, 80) }
 // decodeField sets a field to the value of the member that a client sent for it.
 func decodeField(f *field.Field, v reflect.Value, sent member) error {
 	raw := sent.value
-	wrong := func(want string) error { return invalid(record.CodeInvalidValue, sent.name, "must be "+want) }
+	put := func(value any, ok bool, want string) error {
+		if !ok {
+			return invalid(record.CodeInvalidValue, sent.name, "must be "+want)
+		}
+		set(v, reflect.ValueOf(value))
+		return nil
+	}
 
 	switch f.Type {
 	case field.Text:
 		s, ok := text(raw)
-		if !ok {
-			if !f.AnyJSON {
-				return wrong("a string")
-			}
-			if err := field.CheckDepth(raw); err != nil {
-				return invalid(record.CodeInvalidValue, sent.name, err.Error())
-			}
-
-			var b bytes.Buffer
-			if err := json.Compact(&b, raw); err != nil {
-				return wrong("valid JSON")
-			}
-			s = b.String()
+		if ok || !f.AnyJSON {
+			return put(s, ok, "a string")
 		}
-		set(v, reflect.ValueOf(s))
+		if err := field.CheckDepth(raw); err != nil {
+			return invalid(record.CodeInvalidValue, sent.name, err.Error())
+		}
+		var b bytes.Buffer
+		err := json.Compact(&b, raw)
+		return put(b.String(), err == nil, "valid JSON")
 	case field.Int:
 		n, ok := integer(string(raw))
-		if !ok {
-			return wrong("an integer")
-		}
-		set(v, reflect.ValueOf(n))
+		return put(n, ok, "an integer")
 	case field.Float:
 		var n float64
-		if err := json.Unmarshal(raw, &n); err != nil {
-			return wrong("a number")
-		}
-		set(v, reflect.ValueOf(n))
+		err := json.Unmarshal(raw, &n)
+		return put(n, err == nil, "a number")
 	case field.Time:
 		s, ok := text(raw)
-		if !ok {
-			return wrong("a time such as 2026-11-20T13:53:00.123456Z (RFC 3339)")
-		}
 		t, err := time.Parse(time.RFC3339Nano, s)
-		if err != nil {
-			return wrong("a time such as 2026-11-20T13:53:00.123456Z (RFC 3339)")
-		}
-		set(v, reflect.ValueOf(t))
+		return put(t, ok && err == nil, "a time such as 2026-11-20T13:53:00.123456Z (RFC 3339)")
 	case field.Texts:
 		list, ok := texts(raw)
-		if !ok {
-			return wrong("a list of strings")
-		}
-		v.Set(reflect.ValueOf(list))
+		return put(list, ok, "a list of strings")
 	case field.Hashes:
 		list, ok := hashes(raw)
-		if !ok {
-			return wrong("a list of hashes in hex")
-		}
-		v.Set(reflect.ValueOf(content.Bytes(list)))
+		return put(content.Bytes(list), ok, "a list of hashes in hex")
 	case field.JSON:
 		v.SetBytes(bytes.Clone(raw))
 	}
@@ -339,16 +326,13 @@ func integer(s string) (int64, bool) {
 // Encode writes a change as [Decode] reads it: the fields that clients send.
 func Encode(c record.Change) ([]byte, error) { return encode(c, (*field.Field).Sent) }
 
-// encode writes the fields of a change that are sent.
 func encode(c record.Change, sent func(*field.Field) bool) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	fmt.Fprintf(&b, `{"kind":%q`, c.Kind())
 
-	fields := field.Fields(c.Kind())
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range field.Fields(c.Kind()) {
 		v := f.In(c)
 		if !sent(f) || v.IsZero() && !f.Key {
 			continue

@@ -26,8 +26,7 @@ import (
 func full(t testing.TB, kind record.Kind) record.Change {
 	t.Helper()
 	c := record.New(kind)
-	for i := range field.Fields(kind) {
-		f := &field.Fields(kind)[i]
+	for i, f := range field.Fields(kind) {
 		if !f.Sent() {
 			continue
 		}
@@ -318,8 +317,8 @@ func FuzzDecode(f *testing.F) {
 		}
 
 		// Derived fields are computed from the text, which may have been cut.
-		for i := range field.Fields(c.Kind()) {
-			if f := &field.Fields(c.Kind())[i]; !f.Sent() {
+		for _, f := range field.Fields(c.Kind()) {
+			if !f.Sent() {
 				f.In(clean).SetZero()
 				f.In(again).SetZero()
 			}

@@ -398,7 +398,8 @@ func TestLimits(t *testing.T) {
 				[]tool.Tool{greet(&greeted, tool.Policy{})})
 			if err := h.Store.SetPrice(t.Context(),
 				store.Price{
-					Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: 20, Output: 20,
+					Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0),
+					Rates: store.Rates{Input: 20, Output: 20},
 				}); err != nil {
 				t.Fatal(err)
 			}
@@ -431,7 +432,8 @@ func TestCostUnknown(t *testing.T) {
 	done := calls(terminate("Done."))
 	capped := func(r *engine.Request) { r.Limits = &engine.Limits{CostUSD: 1} }
 	price := func(h *enginetest.House, input float64) {
-		p := store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: input}
+		p := store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0)}
+		p.Input = input
 		if err := h.Store.SetPrice(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -477,7 +479,7 @@ func TestCostUnknown(t *testing.T) {
 
 	h.Work(h.Engine)
 	if err := h.Store.SetPrice(t.Context(),
-		store.Price{Model: "priced", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}); err != nil {
+		store.Price{Model: "priced", FromDay: time.Now().AddDate(-1, 0, 0), Rates: store.Rates{Input: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	id := h.Start("boss", "Go.", capped)
@@ -513,7 +515,8 @@ func TestCostUnknownBefore(t *testing.T) {
 		h = build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}},
 			map[string]define.Definition{"a": {Tools: []string{"unprice", "form"}, MaxSteps: 9}}, tools)
 
-		price := store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}
+		price := store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0)}
+		price.Input = 1
 		if err := h.Store.SetPrice(t.Context(), price); err != nil {
 			t.Fatal(err)
 		}

@@ -41,8 +41,7 @@ func (r *run) changed(rows []object) (all []object) {
 			seen[name] = true
 		}
 
-		for i := range field.Fields(kind) {
-			f := &field.Fields(kind)[i]
+		for _, f := range field.Fields(kind) {
 			if f.Key || f.Required || !f.Sent() || f.Role == field.Revision {
 				continue
 			}
@@ -72,8 +71,8 @@ func (r *run) changed(rows []object) (all []object) {
 
 func keyOf(kind record.Kind, row object) object {
 	key := object{"kind": string(kind)}
-	for i := range field.Fields(kind) {
-		if f := &field.Fields(kind)[i]; f.Key || f.Required {
+	for _, f := range field.Fields(kind) {
+		if f.Key || f.Required {
 			key[f.Name] = row[f.Name]
 		}
 	}

@@ -71,8 +71,7 @@ func TestS11RecordedTexts(t *testing.T) {
 
 	for _, row := range rows {
 		kind := record.Kind(row["kind"].(string))
-		for i := range field.Fields(kind) {
-			f := &field.Fields(kind)[i]
+		for _, f := range field.Fields(kind) {
 			if _, known := row[f.Name]; known || !f.Sent() || f.Role != field.NoRole {
 				continue
 			}

@@ -68,7 +68,6 @@ func newDecoder(v string) decoder {
 	return d
 }
 
-// value returns the next value.
 func (d decoder) value() (string, bool) {
 	value, err := d.ReadValue()
 	end := int(d.InputOffset())

@@ -296,7 +296,6 @@ func (m *Message) text(o *object, kind Kind, names ...string) bool {
 	return false
 }
 
-// calls adds the tool calls of a list.
 func (m *Message) calls(v string) {
 	if !strings.HasPrefix(v, "[") {
 		m.other(v)

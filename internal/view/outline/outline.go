@@ -144,7 +144,6 @@ func (b *builder) plan(p *tree.Plan, parent, depth int) {
 	b.close(at)
 }
 
-// wait adds the waits that hang on a row.
 func (b *builder) wait(on tree.Node, parent, depth int) {
 	for _, w := range b.waits[on] {
 		b.close(b.add(Row{Node: tree.Node{Wait: w}, At: At("wait", w.WaitID)}, parent, depth))
@@ -177,7 +176,6 @@ func (b *builder) step(s *tree.Step, name string, parent, depth int) {
 	b.close(at)
 }
 
-// failures notes the rows of the findings.
 func (b *builder) failures() {
 	rows := make(map[tree.Node]int, len(b.Found.Failures)+1)
 	for i := range b.Found.Failures {
@@ -240,10 +238,7 @@ func AtOf(c record.Change) (at string, state record.State) {
 		at, recorded = At("wait", r.WaitID), r.State
 	}
 
-	if recorded != nil {
-		state = *recorded
-	}
-	return at, state
+	return at, optional.Value(recorded)
 }
 
 // Failure returns what went wrong in a row that failed by itself, or is the cause; nil: it is neither.

@@ -16,7 +16,6 @@ func (r *Row) TimesAt(now time.Time) (start, end *time.Time) {
 	return start, end
 }
 
-// interval is a time with its end.
 type interval struct{ from, to time.Time }
 
 // Slowest returns the rows that took longest themselves, the slowest first, and how long: their time without that in

@@ -27,7 +27,6 @@ func Time(s string, now time.Time, place *time.Location) (at time.Time, ok bool)
 	return now.Add(-ago), ok
 }
 
-// units are those of spans of time.
 var units = map[string]time.Duration{
 	"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second,
 	"ms": time.Millisecond, "us": time.Microsecond, "µs": time.Microsecond, "ns": time.Nanosecond,
