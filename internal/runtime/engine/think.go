@@ -60,6 +60,14 @@ func (t Thinking) notMade(refused *RunError) string {
 	return ""
 }
 
+// Whole returns the text of an answer, or the failure of one that was cut.
+func (t Thinking) Whole(answer *model.Response) (string, error) {
+	if answer.Finish == model.FinishLength {
+		return "", cutError(1, t.MaxTokens)
+	}
+	return answer.Message.Text(), nil
+}
+
 // Prompt asks a model of the configuration in a cycle of the step, see [Step.Think], and returns the text of its
 // answer, or the failure of one that was cut.
 func (s *Step) Prompt(ctx context.Context, seq int64, of define.DefinitionModel, t Thinking) (text string, err error) {
@@ -74,10 +82,7 @@ func (s *Step) Prompt(ctx context.Context, seq int64, of define.DefinitionModel,
 	if err != nil {
 		return "", err
 	}
-	if answer.Finish == model.FinishLength {
-		return "", cutError(1, t.MaxTokens)
-	}
-	return answer.Message.Text(), nil
+	return t.Whole(answer)
 }
 
 // Think asks the model of a cycle, or returns what it said before. The calls of the answer are on record
