@@ -107,14 +107,6 @@ func (s *Store) DeleteTrees(ctx context.Context, roots []string) (deleted int, e
 	return deleted, nil
 }
 
-// deleteSearched queues what deletes the texts that the search finds in trees whose root plans were
-// deleted.
-func deleteSearched(q *pgx.Batch, roots []string) {
-	q.Queue(db.TreeDeleteSearchFresh, roots)
-	q.Queue(db.TreeDeleteSearchText, roots)
-	q.Queue(db.TreeDeleteSearchKnown)
-}
-
 // LockPatience is the statement that makes a transaction wait for locks no longer than
 // Postgres does before it looks for a deadlock (1 s), and might end one by stopping a reader
 // or a writer.

@@ -113,3 +113,11 @@ func (s *searchMemory) learn(of *queuedTexts) {
 		s.known.Set(hash, of.deletions)
 	}
 }
+
+// deleteSearched queues what deletes the texts that the search finds in trees whose root plans were
+// deleted.
+func deleteSearched(q *pgx.Batch, roots []string) {
+	q.Queue(db.TreeDeleteSearchFresh, roots)
+	q.Queue(db.TreeDeleteSearchText, roots)
+	q.Queue(db.TreeDeleteSearchKnown)
+}
