@@ -12,6 +12,7 @@ import (
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/record"
@@ -135,7 +136,11 @@ func orEmpty(s *string) string {
 func TestListSaysTheCause(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
-	const runs = 300
+	runs := 90
+	if pgtest.Nightly() {
+		runs = 300
+	}
+
 	first := map[string]string{}
 	for run := range runs {
 		seed := uint64(run / 3) // three orders of each tree

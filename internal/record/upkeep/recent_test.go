@@ -114,19 +114,19 @@ func TestRecentTexts(t *testing.T) {
 		"plan", "thought the kelvin", "artifact",
 	}
 
-	step := 470
+	every := 30
 	if pgtest.Nightly() {
-		step = 47
+		every = 1
 	}
-	for at := 0; at+40 < len(blob); at += step {
+	for at := 0; at+40 < len(blob); at += 47 * every {
 		needles = append(needles, blob[at:at+40])
 	}
-	for at := 0; at+12 < len(talk); at += 503 {
+	for at := 0; at+12 < len(talk); at += 53 * every {
 		needles = append(needles, talk[at:at+12], talk[at:at+4])
 	}
 
 	var acrossCuts []string // what the escapes stand for
-	for at := 0; at+24 <= len(digits); at += 43 {
+	for at := 0; at+24 <= len(digits); at += 5 * every {
 		acrossCuts = append(acrossCuts, digits[at:at+24])
 	}
 	needles = append(needles, acrossCuts...)

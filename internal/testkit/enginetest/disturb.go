@@ -11,14 +11,16 @@ import (
 
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/record"
 )
 
 // AtEveryWrite carries a run undisturbed, and then again and again, each time with another of its writes
 // disturbed: the worker is killed before or after it, or it fails once, as if Postgres had been away. carry gives its
 // house to disturb before the house works, and returns what came of the run, in a form that an undisturbed run
-// shares. check compares that with what was to come. Each time another sixteenth of all writes is tried;
-// ACTLOG_EVERY_WRITE=1 tries all. AtEveryWrite returns what came of the undisturbed run.
+// shares. check compares that with what was to come. Each time another sixteenth of all writes is tried, each write
+// with one of the disturbances, at night with all three; ACTLOG_EVERY_WRITE=1 tries all of all writes. AtEveryWrite
+// returns what came of the undisturbed run.
 func AtEveryWrite(
 	t *testing.T, carry func(t *testing.T, disturb func(*House)) string, check func(t *testing.T, got, want string),
 ) (want string) {
@@ -27,18 +29,27 @@ func AtEveryWrite(
 	want = carry(t, func(h *House) { writes = fail(h, 0) })
 	t.Logf("%d writes:\n%s", writes(), want)
 
+	disturbances := []struct {
+		name    string
+		disturb func(*House, int) (writes func() int)
+	}{{"failed", fail}, {"killed before", kill(true)}, {"killed after", kill(false)}}
+
 	first, step := rand.IntN(min(16, writes()))+1, 16
+	ways := 1
+	if pgtest.Nightly() {
+		ways = 3
+	}
 	if os.Getenv("ACTLOG_EVERY_WRITE") != "" {
 		first, step = 1, 1
+		ways = 3
 	}
 
 	for n := first; n <= writes(); n += step {
-		for name, disturb := range map[string]func(*House, int) func() int{
-			"failed": fail, "killed before": kill(true), "killed after": kill(false),
-		} {
-			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
+		for _, i := range rand.Perm(len(disturbances))[:ways] {
+			d := disturbances[i]
+			t.Run(fmt.Sprintf("%s %d", d.name, n), func(t *testing.T) {
 				t.Parallel()
-				check(t, carry(t, func(h *House) { disturb(h, n) }), want)
+				check(t, carry(t, func(h *House) { d.disturb(h, n) }), want)
 			})
 		}
 	}
