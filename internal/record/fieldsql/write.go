@@ -136,7 +136,7 @@ func (s *statement) columns() (out []assignment) {
 	}
 
 	switch {
-	case s.Kind == record.KindPlan: // periods are counted as in store.periodStart
+	case s.Kind == record.KindPlan: // periods begin as in store.PeriodStart
 		add("part", fmt.Sprintf("COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') %% %s)",
 			param(s.params+1, "integer")))
 	case s.Placed && s.Kind == record.KindActTool:
