@@ -26,7 +26,7 @@ type Problem struct { //nolint:errname // the word of RFC 9457
 
 func (p *Problem) Error() string { return p.Detail }
 
-// Refused is a problem that is told by its status and a detail.
+// Refused returns a problem with a status and a detail, and nothing else.
 func Refused(status int, detail string) *Problem { return &Problem{Status: status, Detail: detail} }
 
 // Later is a problem of the server that has passed in so many seconds.
