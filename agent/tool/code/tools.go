@@ -210,7 +210,7 @@ func (f *Folder) suggest(ctx context.Context, in limited) (tool.Result, error) {
 func (s survey) findings(summary string, found []finding, most int, advise bool) (tool.Result, error) {
 	result := tool.Result{Summary: fmt.Sprintf(summary, len(found), len(s.files))}
 	all := len(found)
-	shown := slices.Clone(found[:min(all, most)])
+	shown := append([]finding{}, found[:min(all, most)]...) // [] and never null
 	var text strings.Builder
 	for i := range shown {
 		each := &shown[i]
@@ -231,9 +231,7 @@ func (s survey) findings(summary string, found []finding, most int, advise bool)
 		text.WriteString("Nothing was found.\n")
 	}
 	s.note(&text)
-	return finish(result, &text, map[string]any{
-		"findings": slices.Concat([]finding{}, shown), "all": all, "notes": s.notes,
-	})
+	return finish(result, &text, map[string]any{"findings": shown, "all": all, "notes": s.notes})
 }
 
 func describeFinding(text *strings.Builder, each finding) {

@@ -164,6 +164,12 @@ func TestQuery(t *testing.T) {
 		t.Errorf("result.Text = %q", result.Text)
 	}
 
+	// A table without rows has an empty list of them.
+	result, err = s.do("db.query", "SELECT id FROM item WHERE false")
+	if want := `{"columns":["id"],"rows":[],"command":"SELECT 0"}`; err != nil || string(result.Data) != want {
+		t.Errorf("data of no rows = %s, %v, want %s", result.Data, err, want)
+	}
+
 	// Parameters are values and nothing else.
 	result, err = s.do("db.query", "SELECT $1::text, $2::jsonb, $3::int IS NULL, $4::bool", "'; DROP TABLE item; --",
 		object{"a": 1}, nil, true)
@@ -326,8 +332,8 @@ func TestExecute(t *testing.T) {
 	}
 
 	if result, err := tool.Do(t.Context(), execute, execute.Spec().Policy, call, 0); err != nil || result.Failed ||
-		result.Text != "(UPDATE 10)" {
-		t.Errorf("result.Text = %q, %v", result.Text, err)
+		result.Text != "(UPDATE 10)" || string(result.Data) != `{"columns":[],"rows":[],"command":"UPDATE 10"}` {
+		t.Errorf("result.Text = %q, %v, data %s", result.Text, err, result.Data)
 	}
 	if got := s.value("SELECT count(*) FROM item WHERE name = 'new'"); got != "10" {
 		t.Errorf("%s items changed", got)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -94,7 +93,7 @@ type data struct {
 
 func (t *table) result(summary string) (tool.Result, error) {
 	encoded, err := json.Marshal(data{
-		Columns: slices.Concat([]string{}, t.columns), Rows: slices.Concat([][]json.RawMessage{}, t.rows),
+		Columns: append([]string{}, t.columns...), Rows: append([][]json.RawMessage{}, t.rows...), // [] and never null
 		Truncated: t.more, Command: t.tag,
 	})
 

@@ -23,7 +23,7 @@ func planAdd(ctx context.Context, o *opened, _ tool.Call, in addArguments) (p pl
 	if err != nil {
 		return p, err
 	}
-	text, err := trial.approvable(ctx, e.list(), []string{"--cached"}, in.Files...)
+	text, err := trial.previewText(ctx, e.list(), []string{"--cached"}, in.Files...)
 	if err != nil {
 		return p, err
 	}

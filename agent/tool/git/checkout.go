@@ -113,7 +113,8 @@ func (o *opened) checkout(ctx context.Context, s switching, in checkoutArguments
 	if _, err := o.execute(ctx, append(arguments, "--")...); err != nil {
 		return tool.Result{}, err
 	}
-	return said("Switched to the branch %s, at %.12s. Files that changed: %d", in.Branch, s.to, len(s.changed.all())), nil
+	return sentence("Switched to the branch %s, at %.12s. Files that changed: %d", in.Branch, s.to,
+		len(s.changed.all())), nil
 }
 
 func checkoutDone(ctx context.Context, o *opened, _ tool.Call, in checkoutArguments) (tool.Result, bool, error) {

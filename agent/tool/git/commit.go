@@ -67,7 +67,7 @@ func planCommit(ctx context.Context, o *opened, call tool.Call, in commitArgumen
 	if err != nil {
 		return p, err
 	}
-	text, err := some.approvable(ctx, e.list(), []string{"--cached"})
+	text, err := some.previewText(ctx, e.list(), []string{"--cached"})
 	if err != nil {
 		return p, err
 	}
@@ -190,7 +190,7 @@ func (o *opened) committed(ctx context.Context, id string) (tool.Result, bool, e
 	}
 
 	starts := []string{"--branches"}
-	if _, err := o.named(ctx, "HEAD^{commit}"); err == nil {
+	if _, err := o.hashOf(ctx, "HEAD^{commit}"); err == nil {
 		starts = append(starts, "HEAD")
 	}
 	out, err := o.logOf(ctx, slices.Concat([]string{

@@ -141,8 +141,8 @@ func (c changes) notShown() string {
 	return text.String()
 }
 
-// approvable returns how files differ for whoever approves it, after a list of these files.
-func (o *opened) approvable(ctx context.Context, list string, options []string, paths ...string) (string, error) {
+// previewText returns what is approved: a list of files, those of them that are not shown, and how they differ.
+func (o *opened) previewText(ctx context.Context, list string, options []string, paths ...string) (string, error) {
 	c, err := o.changes(ctx, options, paths...)
 	return list + c.notShown() + "\n" + c.patch, err
 }

@@ -217,17 +217,17 @@ func (o *opened) line(ctx context.Context, arguments ...string) (string, error) 
 	return strings.TrimSpace(string(out)), err
 }
 
-// named returns the hash of what has a name. The error only says that there is no such thing.
-func (o *opened) named(ctx context.Context, name string) (string, error) {
+// hashOf returns the hash that a name stands for. If there is none, the error does not say so: git writes nothing.
+func (o *opened) hashOf(ctx context.Context, name string) (string, error) {
 	return o.line(ctx, "rev-parse", "--verify", "--quiet", name)
 }
 
-// noTree returns the hash of the tree that has nothing.
-func (o *opened) noTree(ctx context.Context) (string, error) {
+// emptyTree returns the hash of the tree that has nothing.
+func (o *opened) emptyTree(ctx context.Context) (string, error) {
 	return o.line(ctx, "hash-object", "-t", "tree", "--stdin")
 }
 
-// logOf runs git log, which prints what is parsed here.
+// logOf runs git log without what the settings of a user or notes could add to what is read here.
 func (o *opened) logOf(ctx context.Context, arguments ...string) ([]byte, error) {
 	plain := []string{"log", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap"}
 	return o.execute(ctx, append(plain, arguments...)...)

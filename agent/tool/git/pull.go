@@ -118,7 +118,7 @@ func (c *connection) pulled(ctx context.Context, head, commit, current, branch s
 		return "", err
 	}
 
-	text, err := c.approvable(ctx, e.list(), []string{head, commit})
+	text, err := c.previewText(ctx, e.list(), []string{head, commit})
 	return fmt.Sprintf("Pull %s of %s (%s), and move %s forward from %.12s to %.12s:\n\n%s",
 		branch, c.name, c.remote.URL, current, head, commit, text), err
 }
@@ -155,7 +155,7 @@ func (o *opened) pull(
 }
 
 func pullResult(branch, commit string) tool.Result {
-	return said("Pulled: %s is at %.12s", branch, commit)
+	return sentence("Pulled: %s is at %.12s", branch, commit)
 }
 
 // pullDone finds a pull by the log of what was checked out.

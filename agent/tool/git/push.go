@@ -141,7 +141,7 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 		return "", err
 	}
 
-	text, err := c.approvable(ctx, tool.Cut(string(subjects), 8<<10)+"\n", []string{base, commit})
+	text, err := c.previewText(ctx, tool.Cut(string(subjects), 8<<10)+"\n", []string{base, commit})
 	return fmt.Sprintf("Push the branch %s, %s, to %.12s on %s (%s):\n\n%s",
 		branch, from, commit, c.name, c.remote.URL, text), err
 }
@@ -160,7 +160,7 @@ func (c *connection) baseOf(ctx context.Context, commit string) (string, error) 
 		}
 	}
 
-	return c.noTree(ctx)
+	return c.emptyTree(ctx)
 }
 
 // push sends a commit. Without force git refuses to replace what is there.
@@ -173,7 +173,7 @@ func (c *connection) push(ctx context.Context, branch, commit string) (tool.Resu
 }
 
 func (c *connection) pushResult(branch, commit string) tool.Result {
-	return said("Pushed the branch %s to %s. It is at %.12s there", branch, c.name, commit)
+	return sentence("Pushed the branch %s to %s. It is at %.12s there", branch, c.name, commit)
 }
 
 func pushDone(ctx context.Context, o *opened, _ tool.Call, in pushArguments) (tool.Result, bool, error) {

@@ -51,7 +51,7 @@ func (o *opened) commitOf(ctx context.Context, field, name string) (string, erro
 		return "", fmt.Errorf("%s: %q is not one commit, branch or tag", field, name)
 	}
 
-	commit, err := o.named(ctx, name+"^{commit}")
+	commit, err := o.hashOf(ctx, name+"^{commit}")
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%s: there is no commit %q; git.log and git.branches list what there is", field, name)
 	}
@@ -68,7 +68,7 @@ func (o *opened) head(ctx context.Context) (commit, branch string, err error) {
 		branch = strings.TrimPrefix(reference, heads)
 	}
 
-	commit, err = o.named(ctx, "HEAD^{commit}")
+	commit, err = o.hashOf(ctx, "HEAD^{commit}")
 	if err != nil && ctx.Err() == nil {
 		err = errors.New("the repository has no commit yet; commit something first")
 	}
@@ -99,7 +99,7 @@ func (o *opened) checkBranch(ctx context.Context, field, name string) error {
 
 // branchAt returns the commit of a branch; empty: there is no such branch.
 func (o *opened) branchAt(ctx context.Context, name string) (string, error) {
-	commit, err := o.named(ctx, heads+name+"^{commit}")
+	commit, err := o.hashOf(ctx, heads+name+"^{commit}")
 	if ctx.Err() != nil {
 		return "", err
 	}

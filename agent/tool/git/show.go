@@ -71,10 +71,10 @@ const maxMessage = 16 << 10
 
 // parentOf returns the first parent of a commit; of the first commit, the tree that has nothing.
 func (o *opened) parentOf(ctx context.Context, commit string) (string, error) {
-	if parent, err := o.named(ctx, commit+"^1"); err == nil {
+	if parent, err := o.hashOf(ctx, commit+"^1"); err == nil {
 		return parent, nil
 	}
-	return o.noTree(ctx)
+	return o.emptyTree(ctx)
 }
 
 // fileAt returns the text of a file, or what is in a folder, as a commit has it.

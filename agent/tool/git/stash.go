@@ -21,7 +21,7 @@ const maxStashes = 200
 
 // stashes returns what was put aside, the newest first.
 func (o *opened) stashes(ctx context.Context) (all []stashed, err error) {
-	if _, err := o.named(ctx, "refs/stash"); err != nil {
+	if _, err := o.hashOf(ctx, "refs/stash"); err != nil {
 		return nil, ctx.Err() // there are none
 	}
 
@@ -124,7 +124,7 @@ func (o *opened) planPush(ctx context.Context, call tool.Call, in stashArguments
 		}
 	}
 
-	text, err := o.approvable(ctx, e.list(), []string{"HEAD"})
+	text, err := o.previewText(ctx, e.list(), []string{"HEAD"})
 	if err != nil {
 		return p, err
 	}
@@ -162,7 +162,7 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 	if err != nil || len(all) == 0 {
 		return tool.Result{}, unknownOutcome("read the new stash", errors.Join(err, errors.New("it is not there")))
 	}
-	return said("Stashed as %.12s", all[0].commit), nil
+	return sentence("Stashed as %.12s", all[0].commit), nil
 }
 
 func (o *opened) find(ctx context.Context, name string) (found stashed, number int, err error) {
@@ -189,7 +189,7 @@ func (o *opened) planPop(ctx context.Context, in stashArguments) (p plan, err er
 		return p, err
 	}
 
-	text, err := o.approvable(ctx, e, []string{s.commit + "^1", s.commit})
+	text, err := o.previewText(ctx, e, []string{s.commit + "^1", s.commit})
 	if err != nil {
 		return p, err
 	}
@@ -213,9 +213,9 @@ func (o *opened) planPop(ctx context.Context, in stashArguments) (p plan, err er
 
 func popped(in stashArguments, commit string) tool.Result {
 	if in.Action == dropStash {
-		return said("Deleted the stash %.12s", commit)
+		return sentence("Deleted the stash %.12s", commit)
 	}
-	return said("Brought back the stash %.12s", commit)
+	return sentence("Brought back the stash %.12s", commit)
 }
 
 // inStash lists the files in a stash. It fails if files of the server itself are among them.
@@ -227,12 +227,12 @@ func (o *opened) inStash(ctx context.Context, s stashed) (string, error) {
 	if err := o.checkHidden(e); err != nil {
 		return "", err
 	}
-	if _, err := o.named(ctx, s.commit+"^3"); err != nil {
+	if _, err := o.hashOf(ctx, s.commit+"^3"); err != nil {
 		return e.list(), ctx.Err()
 	}
 
 	// People stash files that are not tracked as well.
-	none, err := o.noTree(ctx)
+	none, err := o.emptyTree(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -255,7 +255,7 @@ func stashDone(ctx context.Context, o *opened, call tool.Call, in stashArguments
 	}
 	for _, each := range all {
 		if in.Action == pushStash && callNote(call) != "" && strings.HasSuffix(each.message, callNote(call)) {
-			return said("Stashed as %.12s", each.commit), true, nil
+			return sentence("Stashed as %.12s", each.commit), true, nil
 		}
 		if in.Action != pushStash && strings.HasPrefix(each.commit, in.Stash) {
 			return tool.Result{}, false, nil

@@ -96,8 +96,8 @@ func reader[In any](
 	}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: timeout}))
 }
 
-// said returns the result of a call that a sentence says.
-func said(format string, args ...any) tool.Result {
+// sentence returns a result that is one sentence. The format has no full stop, as the summary has none.
+func sentence(format string, args ...any) tool.Result {
 	text := fmt.Sprintf(format, args...)
 	return tool.Result{Text: text + ".", Summary: text}
 }
