@@ -14,7 +14,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// admit returns the key that a request brings, and the problem if it is not good for something. A request may also
+// admit returns the key that a request brings, and the problem if it does not allow what is needed. A request may also
 // have the cookie of a session. That opens what a key opens, but writes only if a page of this server sent them:
 // browsers add cookies by themselves.
 func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, refused *Problem, err error) {

@@ -221,7 +221,7 @@ func (k *Keys) begins(hash []byte) (found *key) {
 	return found
 }
 
-// admit returns the problem if a key, which is nil if a request has none, is not good for something.
+// admit returns the problem if a key does not allow what a request needs. The key is nil if the request has none.
 func (k *key) admit(need Scope) *Problem {
 	if k == nil {
 		return Refused(http.StatusUnauthorized, "an API key is needed: send it as Authorization: Bearer KEY; the owner "+

@@ -29,7 +29,7 @@ func (p *Problem) Error() string { return p.Detail }
 // Refused returns a problem with a status and a detail, and nothing else.
 func Refused(status int, detail string) *Problem { return &Problem{Status: status, Detail: detail} }
 
-// Later is a problem of the server that has passed in so many seconds.
+// Later returns the problem of a server that cannot serve a request now: ask again in so many seconds.
 func Later(seconds int, detail string) *Problem {
 	return &Problem{Status: http.StatusServiceUnavailable, Detail: detail, RetryAfter: seconds}
 }

@@ -86,7 +86,8 @@ func (q *Query) check(names []string) *Query {
 	return q
 }
 
-// ID is [NativeID] for the path of the request. Its mistake goes before those of the query.
+// ID is [NativeID] for the path of the request. Unlike others, its mistake replaces an earlier one: a wrong path goes
+// before a wrong query. Of two ids, read the first one of the path last.
 func (q *Query) ID(name string) string {
 	id, err := NativeID(q.request, name)
 	if err != nil {
@@ -170,7 +171,7 @@ func (q *Query) Amount(name string) *float64 {
 	return &n
 }
 
-// Number reads a whole number that is within bounds. It is another one if there is none.
+// Number reads a whole number from least to most. It returns otherwise if there is no value.
 func (q *Query) Number(name string, otherwise, least, most int) int {
 	s := q.Text(name)
 	if s == "" {

@@ -157,6 +157,7 @@ func (s *Stream) Next(ctx context.Context, quiet time.Duration) (Event, error) {
 	}
 }
 
+// next returns the next event, or nil if none is ready.
 func (s *Stream) next() (*event, error) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

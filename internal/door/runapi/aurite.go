@@ -11,7 +11,7 @@ type aurite struct {
 	begun bool // the first answer has begun
 }
 
-// of returns the events that a client gets for one: nothing of those that have no such name.
+// of returns the events that a client gets for an event: none if it has no such name.
 func (a *aurite) of(e runs.Event) (events []runs.Event) {
 	add := func(kind string, data map[string]any) {
 		events = append(events, runs.Event{Number: e.Number, Type: kind, Data: data})

@@ -342,7 +342,7 @@ func (s *Server) execute(c echo.Context, t toolCall) error {
 			Status: "completed", Result: d.Plan.Summary, ConversationID: optional.Pointer(t.conversationID),
 		})
 	case d.State.Terminal():
-		why := *cmp.Or(d.Plan.ErrorMessage, (*string)(&d.State))
+		why := *cmp.Or(d.Plan.ErrorMessage, new(string(d.State)))
 		return c.JSON(http.StatusInternalServerError, map[string]string{
 			"error": "Execution failed: " + why, "status": "failed",
 		})

@@ -214,7 +214,7 @@ func (s *Server) streamAgent(c echo.Context) error {
 	})
 }
 
-// formatOf returns what makes the events for a client of one, as the query asks for it.
+// formatOf returns a function that turns an event into those that a client gets, in the format of the query.
 func formatOf(c echo.Context) (format func(runs.Event) []runs.Event, err error) {
 	q := httpd.QueryOf(c, "format")
 	switch name := q.Text("format"); {

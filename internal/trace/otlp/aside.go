@@ -71,13 +71,15 @@ func words(name string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
 			begin := 0
+			var last rune
 			for i, r := range part {
-				if i > begin && unicode.IsUpper(r) && !unicode.IsUpper(rune(part[i-1])) {
+				if i > begin && unicode.IsUpper(r) && !unicode.IsUpper(last) {
 					if !yield(strings.ToLower(part[begin:i])) {
 						return
 					}
 					begin = i
 				}
+				last = r
 			}
 			if !yield(strings.ToLower(part[begin:])) {
 				return

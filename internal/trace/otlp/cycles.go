@@ -240,6 +240,7 @@ func (x *index) add(c *cycle) {
 	}
 }
 
+// remove removes the last cycle, which c must be.
 func (x *index) remove(c *cycle) {
 	x.all, x.running = x.all[:len(x.all)-1], nil
 	delete(x.byModel, c.model)

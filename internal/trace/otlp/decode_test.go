@@ -398,6 +398,10 @@ func TestInvalidBodiesAreRefused(t *testing.T) {
 		"deep protobuf":  {otlp.TypeProtobuf, string(nested(5_000)), nil, "nests"},
 		"too many spans": {otlp.TypeProtobuf, string(tooMany), otlp.ErrTooLarge, "over 20000 spans"},
 		"too many parts": {otlp.TypeProtobuf, strings.Repeat("\x0a\x00", 2_000_001), otlp.ErrTooLarge, "parts"},
+		"too many references to entities": {
+			otlp.TypeProtobuf, protobufField(1, 2, []byte(protobufField(1, 2,
+				[]byte(strings.Repeat("\x1a\x00", 2_000_001))...))...), otlp.ErrTooLarge, "parts",
+		},
 		"too many JSON ones": {
 			otlp.TypeJSON, `{"resourceSpans":[` + strings.Repeat("{},", 2_000_001) + `{}]}`, otlp.ErrTooLarge, "parts",
 		},

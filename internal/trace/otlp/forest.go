@@ -97,6 +97,7 @@ type standing struct {
 	remote, notAwaited bool
 }
 
+// noFacts are those of a node without a span.
 var noFacts Facts
 
 // reset takes a node out of its place. It keeps the arrays.

@@ -110,6 +110,10 @@ func TestWhatMakesNoRowIsCounted(t *testing.T) {
 		},
 		{"only the name", seen{"acme", "Agent.run", internal, nil}, otlp.Rowless{otlp.NotUnderstood, "acme", "", "INTERNAL"}},
 		{
+			"a name whose capitals are not ASCII", seen{"acme", "ÄAI", internal, nil},
+			otlp.Rowless{otlp.Unrelated, "acme", "", "INTERNAL"},
+		},
+		{
 			"words that only contain others", seen{"acme", "fulfillment of language", internal, attrs{"maintained": true}},
 			otlp.Rowless{otlp.Unrelated, "acme", "", "INTERNAL"},
 		},

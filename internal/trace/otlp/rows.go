@@ -581,7 +581,7 @@ func timestamp(nanoseconds int64) *time.Time {
 	return new(time.Unix(0, nanoseconds).UTC())
 }
 
-// optionalID is optional for ids. It shortens those that records would refuse.
+// optionalID is [optional.Pointer] for ids. It shortens those that records would refuse.
 func optionalID(s string) *string {
 	return optional.Pointer(strings.TrimSpace(field.Shorten(clean(s), record.MaxIDBytes)))
 }

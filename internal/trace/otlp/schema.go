@@ -59,7 +59,7 @@ func messageOf(d protoreflect.MessageDescriptor) *message {
 		case f.Message() != nil:
 			out.of, out.value = messageOf(f.Message()), value{wire: wireBytes}
 		case f.IsList():
-			continue // no decoder reads those
+			continue // strings of entity references: their faults have no place
 		default:
 			out.value = valueOf(f)
 		}
@@ -102,7 +102,7 @@ var values = map[protoreflect.Kind]value{
 	protoreflect.BoolKind:    {wireNumber, 0, "true or false", func(v any) bool { _, ok := v.(bool); return ok }},
 }
 
-// exampleNames are names of enumerations.
+// exampleNames are names of values by their enumerations.
 var exampleNames = map[protoreflect.Name]string{
 	"SpanKind": "SPAN_KIND_CLIENT", "StatusCode": "STATUS_CODE_ERROR", "SeverityNumber": "SEVERITY_NUMBER_ERROR",
 }
