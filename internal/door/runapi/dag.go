@@ -233,7 +233,10 @@ func (s *Server) startExecution(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, map[string]string{"status": "started", "execution_id": id})
+	return c.JSON(http.StatusOK, struct {
+		Status      string `json:"status"`
+		ExecutionID string `json:"execution_id"`
+	}{"started", id})
 }
 
 // execution serves an execution as it stands, in a form.

@@ -445,10 +445,12 @@ func (s *Server) cleanUp(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, map[string]any{
-		"message": fmt.Sprintf("Deleted %d sessions: those older than %d days, and all but the newest %d.", deleted, days,
-			most),
-		"deleted": deleted,
+	return c.JSON(http.StatusOK, struct {
+		Message string `json:"message"`
+		Deleted int64  `json:"deleted"`
+	}{
+		fmt.Sprintf("Deleted %d sessions: those older than %d days, and all but the newest %d.", deleted, days, most),
+		deleted,
 	})
 }
 
