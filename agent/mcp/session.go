@@ -36,7 +36,7 @@ type session struct {
 	log     *slog.Logger
 	http    bool // else over stdin and stdout
 	client  *sdk.ClientSession
-	ctx     context.Context // ends the calls when the session is closed
+	ctx     context.Context // ends the calls when this side closes the session
 	cancel  context.CancelFunc
 	cleanUp func()        // ends the server, or the connections to it
 	gone    chan struct{} // closed when the connection has ended
@@ -95,9 +95,9 @@ func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) 
 
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	go func() {
-		err := c.client.Wait()
+		err := c.client.Wait() // then the SDK has ended all calls
 		close(c.gone)
-		c.end()
+		c.disconnect()
 		c.cleanUp()
 		close(c.cleaned)
 		log.Debug("disconnected from MCP server", "err", plain(err))
@@ -111,8 +111,13 @@ func (c *session) close() {
 	<-c.cleaned
 }
 
+// end ends the calls that are being made, and the connection.
 func (c *session) end() {
 	c.cancel()
+	c.disconnect()
+}
+
+func (c *session) disconnect() {
 	defer time.AfterFunc(grace, c.cleanUp).Stop()
 	if err := c.client.Close(); err != nil {
 		c.log.Debug("close the connection to an MCP server", "err", plain(err))
@@ -143,7 +148,7 @@ func (c *session) alive() bool {
 	case <-c.gone:
 		return false
 	default:
-		return true
+		return c.ctx.Err() == nil
 	}
 }
 
