@@ -26,7 +26,6 @@ type modelsCmd struct {
 	serverFlags
 }
 
-// agentView is what the command shows of an agent.
 // toolView is what the command shows of a tool.
 type toolView struct {
 	Name, Description string

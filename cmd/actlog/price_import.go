@@ -182,7 +182,11 @@ func (d *priceDocument) date() (time.Time, error) {
 func strictly(raw json.RawMessage, to any) error {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
-	return d.Decode(to)
+	err := d.Decode(to)
+	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		bad.Field = strings.ReplaceAll(bad.Field, "ratesJSON.", "") // which is embedded: files have no such member
+	}
+	return err
 }
 
 // price returns a price of a list. Without a first day it holds from the date of the list.

@@ -169,7 +169,7 @@ func (g given) lacks(key string) (at node, lacks bool) {
 	return at, true
 }
 
-// options reads the options of a toolset, and has them checked if each can be read.
+// options reads the options of a toolset, an MCP server or a remote, and has them checked if each can be read.
 func (n node) options(known fields, check func() error, required ...string) {
 	problems := len(n.file.problems)
 	g := n.object(known)
@@ -189,7 +189,7 @@ func (n node) list() (elements []node) {
 	return elements
 }
 
-// optionProblem notes what a toolset says about its options, at the place of the field that it names: "field: message".
+// optionProblem notes what a check says about options, at the place of the field that it names: "field: message".
 func (g given) optionProblem(err error) {
 	if err == nil {
 		return

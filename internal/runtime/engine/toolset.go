@@ -51,7 +51,8 @@ func (r *Run) ToolsOf(ctx context.Context, a define.Definition, more ...tool.Too
 	return Set(append(a.Select(all), more...)...)
 }
 
-// Thinking returns what an agent asks its model each time, but for the messages. It has more tools than its own.
+// Thinking returns what an agent asks its model each time, but for the messages. more are tools that it has besides its
+// own.
 func (r *Run) Thinking(ctx context.Context, a define.Definition, more ...tool.Tool) (t Thinking, err error) {
 	if t.Model, err = r.Model(a.Model.Name); err != nil {
 		return t, err
