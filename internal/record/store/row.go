@@ -170,10 +170,10 @@ var rowByKey = func() map[record.Kind]*fieldsql.Read {
 	return all
 }()
 
-// Row reads a row by its key. The error is [record.ErrNotFound] if there
-// is no such row.
+// Row reads a row by its key. It asks for no room: what was just written is shown even if there is none. The error is
+// [record.ErrNotFound] if there is no such row.
 func (r *Reader) Row(ctx context.Context, key record.Key) (record.Change, error) {
-	rows, err := r.read(ctx, rowByKey[key.Kind], key.Kind, keyArgs(key)...)
+	rows, err := r.Within(nil).read(ctx, rowByKey[key.Kind], key.Kind, keyArgs(key)...)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", key.Kind, key.ID, err)

@@ -184,7 +184,8 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 		Tag:            orNil(f.Tag), Agent: orNil(f.Agent), Environment: orNil(t.Environment),
 	}
 
-	return s.out, pg.Wrap(s.search(ctx), "search texts")
+	err = s.search(ctx)
+	return s.out, pg.Wrap(err, "search texts")
 }
 
 func (s *textSearcher) search(ctx context.Context) error {

@@ -215,7 +215,7 @@ func (u *Upkeep) dropTable(ctx context.Context, name string) (err error) {
 		forgotten = err == nil
 		return err
 	})
-	if err != nil || !forgotten { // another server does it
+	if err != nil || !forgotten { // without an error, another server does it
 		return err
 	}
 
