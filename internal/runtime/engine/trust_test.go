@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/actlog/actlog/agent/tool"
