@@ -100,7 +100,7 @@ SELECT
     )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms, s.agent,
-    k.document AS cause_document, CASE WHEN NOT k.made THEN actlog.cause_rows(p.root_plan_id, p.part) END AS cause_rows
+    k.document AS cause_document, CASE WHEN NOT k.made THEN actlog.cause_evidence(p.root_plan_id, p.part) END AS cause_rows
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
     SELECT x.*

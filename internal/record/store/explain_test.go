@@ -147,7 +147,7 @@ ANALYZE actlog.agent_execution_record, actlog.act_tool_info`)
 		}
 
 		var rows int
-		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.cause_rows($1, '2026-01-12')), 0)",
+		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.cause_evidence($1, '2026-01-12')), 0)",
 			root).Scan(&rows); err != nil || rows != want {
 			t.Errorf("%s: %d rows, %v, want %d", root, rows, err, want)
 		}
