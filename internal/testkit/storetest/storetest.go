@@ -196,11 +196,12 @@ func Age(t testing.TB, s *store.Store, monday string, roots ...string) {
 }
 
 // Lines returns the rows of a query that selects one text.
+// A cleanup may call it, too.
 func Lines(t testing.TB, conn interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, sql string, args ...any) []string {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), sql, args...)
+	rows, err := conn.Query(context.WithoutCancel(t.Context()), sql, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
