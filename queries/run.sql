@@ -9,14 +9,14 @@ WITH held AS MATERIALIZED (
     SELECT u.place, r.desired
     FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @worker_ids::text[], @epochs::bigint[])
         WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, place)
-    CROSS JOIN LATERAL ( -- one by one, by the primary key
-        SELECT x.desired
+    CROSS JOIN LATERAL ( -- one by one, by the primary key and no other index
+        SELECT x.worker_id, x.epoch, x.done, x.desired
         FROM actlog.run AS x
-        WHERE x.root_plan_id = u.root_plan_id AND x.plan_id = u.plan_id AND x.worker_id = u.worker_id AND x.epoch = u.epoch
-            AND NOT x.done
+        WHERE x.root_plan_id = u.root_plan_id AND x.plan_id = u.plan_id
         OFFSET 0
         FOR NO KEY UPDATE
     ) AS r
+    WHERE r.worker_id = u.worker_id AND r.epoch = u.epoch AND NOT r.done
 )
 SELECT h.place::bigint AS place, h.desired::text AS desired
 FROM held AS h

@@ -35,10 +35,8 @@ type batch struct {
 	// locked queues what comes once the root plans are locked: what lets the batch write to their trees. nil: it
 	// does not come from their owner, see [batch.refuseOwned].
 	locked func(*pgx.Batch)
-	// asks says that ask queues what is asked once the rows are written. then returns the batch that follows from the
-	// answers, in the same transaction; nil: nothing does. last queues what comes after all rows. Batches from outside
-	// have none of these.
-	asks      bool
+	// ask queues what is asked once the rows are written, and then returns the batch that follows from the answers, in
+	// the same transaction; nil: nothing does. last queues what comes after all rows. Each may be nil.
 	ask, last func(*pgx.Batch)
 	then      func() (*batch, error)
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// ownedTimeout is how long writes of owners to several trees wait for a lock. It is short, because all wait for one: a tree
-// that is locked for longer is put aside.
+// ownedTimeout is how long writes of owners to several trees wait for a lock. It is short, because all wait for one: a
+// tree that is locked for longer is put aside.
 const ownedTimeout = 100 * time.Millisecond
 
-// ownedWriters is how many transactions write for owners at once: while one is large, or waits for a lock or for the disk,
-// there is another one.
+// ownedWriters is how many transactions write for owners at once: while one is large, or waits for a lock or for the
+// disk, there is another one.
 const ownedWriters = 2
 
 // ownedBytes bounds what owners write in one transaction. A larger write is alone in it.
@@ -52,18 +52,18 @@ type Hold struct {
 }
 
 // Fence queues one statement for writes that share a transaction, once their root plans are locked and before any row.
-// It locks what is held in the order of the writes, which is that of the ids, and sets what each plan should do. If some
-// are not held it sets Err of these writes, and fails.
+// It locks what is held in the order of the writes, which is that of the ids, and sets what each plan should do. If
+// some are not held it sets Err of these writes, and fails.
 type Fence func(q *pgx.Batch, writes []*OwnedWrite)
 
-// WriteOwned writes to the tree of a root plan for who owns it. It is written whole or not at all. Writes that come while
-// others are being written share the next transaction, with one fence for all. The write alone fails if its plan is not
-// held, or if Postgres refuses something of it.
+// WriteOwned writes to the tree of a root plan for who owns it: all of it or nothing. Writes that come while others are
+// being written share the next transaction, with one fence for all. A write fails alone if its plan is not held, or if
+// Postgres refuses something of it.
 //
-// The error is a [*record.InvalidError] if a change is not valid, Err of the write, or that of Postgres if a statement of
-// the caller fails: then nothing is written. Else it is one of [Store.Write]. After an error of the last kind, or when ctx
-// has ended, it is not known whether it was written; to do the same again does no harm. What is not being sent when ctx
-// ends is never written.
+// The error is a [*record.InvalidError] if a change is not valid, Err of the write, or that of Postgres if a statement
+// of the caller fails: then nothing is written. Else it is one of [Store.Write]. After an error of the last kind, or
+// when ctx has ended, it is not known whether it was written; to do the same again does no harm. What is not being sent
+// when ctx ends is never written.
 func (s *Store) WriteOwned(ctx context.Context, w *OwnedWrite) error {
 	entries, _ := s.prepare(w.Changes)
 	result, err := s.result(entries)
@@ -94,12 +94,13 @@ func (s *Store) WriteOwned(ctx context.Context, w *OwnedWrite) error {
 // own makes a batch of requests that of the owners of its trees.
 func (w *writer) own(b *batch, requests []*request) {
 	var held []*OwnedWrite
+	asks := false
 	for _, r := range requests {
 		r.owned.Err = nil
+		asks = asks || r.owned.Asks != nil
 		if r.owned.Hold != nil {
 			held = append(held, r.owned)
 		}
-		b.asks = b.asks || r.owned.Asks != nil
 	}
 	slices.SortStableFunc(held, func(x, y *OwnedWrite) int {
 		return cmp.Or(cmp.Compare(x.RootPlanID, y.RootPlanID), cmp.Compare(x.Hold.PlanID, y.Hold.PlanID))
@@ -110,18 +111,19 @@ func (w *writer) own(b *batch, requests []*request) {
 			held[0].Fence(q, held)
 		}
 	}
-	b.ask = func(q *pgx.Batch) {
-		for _, r := range requests {
-			if r.owned.Asks != nil {
-				r.owned.Asks(q)
-			}
-		}
+	if asks {
+		b.ask = queueEach(requests, func(o *OwnedWrite) func(*pgx.Batch) { return o.Asks })
+		b.then = func() (*batch, error) { return w.then(requests) }
 	}
-	b.then = func() (*batch, error) { return w.then(requests) }
-	b.last = func(q *pgx.Batch) {
+	b.last = queueEach(requests, func(o *OwnedWrite) func(*pgx.Batch) { return o.Last })
+}
+
+// queueEach returns what queues the statements of each request, if it has some.
+func queueEach(requests []*request, of func(*OwnedWrite) func(*pgx.Batch)) func(*pgx.Batch) {
+	return func(q *pgx.Batch) {
 		for _, r := range requests {
-			if r.owned.Last != nil {
-				r.owned.Last(q)
+			if queue := of(r.owned); queue != nil {
+				queue(q)
 			}
 		}
 	}
@@ -158,8 +160,8 @@ func (w *writer) then(requests []*request) (*batch, error) {
 	return b, nil
 }
 
-// failOwned answers those requests of owners that cannot be written, after an error, and returns the others. If it is not
-// known which of several are at fault, they are written one half after the other.
+// failOwned answers those requests of owners that cannot be written, after an error, and returns the others. If it is
+// not known which of several are at fault, they are written one half after the other.
 func (w *writer) failOwned(requests []*request, err error) (rest [][]*request) {
 	var failed, others []*request
 	for _, r := range requests {
@@ -189,8 +191,8 @@ func (w *writer) failOwned(requests []*request, err error) (rest [][]*request) {
 	return rest
 }
 
-// racesOfOwners is how often writes of owners are sent that lose a race, before they are sent apart: what loses again and
-// again must not keep others waiting.
+// racesOfOwners is how often writes of owners are sent that lose a race, before they are sent apart: what loses again
+// and again must not keep others waiting.
 const racesOfOwners = 3
 
 // lostRace reports whether another session was in the way, or seems to have been.
@@ -204,8 +206,8 @@ func ofOne(err error) bool {
 	return errors.Is(err, errUnwritten) || lostRace(err) || pg.State(err) != "" && !pg.Transient(err)
 }
 
-// byPlace groups requests of owners by where their trees should lie: those of which that is not known, or was wrong, are
-// a group of their own. A single tree elsewhere would make the statements for all others dearer.
+// byPlace groups requests of owners by where their trees should lie: those of which that is not known, or was wrong,
+// are a group of their own. A single tree elsewhere would make the statements for all others dearer.
 func (w *writer) byPlace(requests []*request) (groups [][]*request) {
 	if !w.ofOwners {
 		return [][]*request{requests}

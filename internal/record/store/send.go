@@ -95,7 +95,7 @@ func (s *sender) sendBatch(ctx context.Context, b *batch, g givenUp, lockTimeout
 	switch {
 	case g.marks:
 		return s.sendUnmarked(ctx, b, nothing, lockTimeout)
-	case !b.asks && !g.copying && s.places.unknown(b) >= s.tuning.manyRows:
+	case b.ask == nil && !g.copying && s.places.unknown(b) >= s.tuning.manyRows:
 		return s.sendMany(ctx, b, nothing, lockTimeout)
 	case g.memory:
 		return s.sendFew(ctx, b, nothing, lockTimeout)
@@ -104,10 +104,10 @@ func (s *sender) sendBatch(ctx context.Context, b *batch, g givenUp, lockTimeout
 	}
 }
 
-// sendFew takes one round trip: a batch without begin and commit is one implicit transaction. One that asks for something
-// takes more.
+// sendFew takes one round trip: a batch without begin and commit is one implicit transaction. One that asks for
+// something takes more.
 func (s *sender) sendFew(ctx context.Context, b *batch, a assumed, lockTimeout time.Duration) (out *sent, err error) {
-	if b.asks {
+	if b.ask != nil {
 		out, err = s.sendAsking(ctx, b, a, lockTimeout)
 	} else {
 		var q pgx.Batch
@@ -124,7 +124,9 @@ func (s *sender) sendFew(ctx context.Context, b *batch, a assumed, lockTimeout t
 }
 
 // sendAsking sends a batch and what it asks for, then what follows from the answers.
-func (s *sender) sendAsking(ctx context.Context, b *batch, a assumed, lockTimeout time.Duration) (out *sent, err error) {
+func (s *sender) sendAsking(
+	ctx context.Context, b *batch, a assumed, lockTimeout time.Duration,
+) (out *sent, err error) {
 	err = s.db.Transact(ctx, func(tx pgx.Tx) error {
 		var q pgx.Batch
 		setLockTimeout(&q, lockTimeout)
@@ -294,7 +296,7 @@ func (s *sender) sendUnmarked(
 		if out, err = s.unmark(ctx, tx, b, a); err != nil {
 			return err
 		}
-		if b.asks {
+		if b.ask != nil {
 			q = pgx.Batch{}
 			b.ask(&q)
 			if err := tx.SendBatch(ctx, &q).Close(); err != nil {

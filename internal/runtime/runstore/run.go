@@ -315,6 +315,8 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 
 	err := s.WriteOwned(ctx, w)
 	switch {
+	case errors.Is(err, ErrLeaseLost) && errors.Is(err, record.ErrUnavailable): // perhaps because it was written before
+		return fmt.Errorf("%w: the connection was lost during the commit", record.ErrUnavailable)
 	case pg.State(err) == formWaits:
 		return ErrFormWaits
 	case err != nil:

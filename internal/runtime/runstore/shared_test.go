@@ -1,14 +1,21 @@
 package runstore_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -51,8 +58,14 @@ type many struct {
 
 func holdMany(t *testing.T, runs int) *many {
 	t.Helper()
+	return holdManyAt(t, pgtest.New(t).URL, runs)
+}
+
+// holdManyAt is holdMany for a database.
+func holdManyAt(t *testing.T, url string, runs int) *many {
+	t.Helper()
 	m := &many{t: t}
-	m.Store = open(t, func(c *store.Config) { c.CheckRoom = m.gate.pass })
+	m.Store = runstore.New(storetest.OpenURL(t, url, func(c *store.Config) { c.CheckRoom = m.gate.pass }))
 	addWorker(t, m.Store, "w", time.Hour)
 	for i := range runs {
 		startRun(t, m.Store, newRun(fmt.Sprintf("p%02d", i)))
@@ -68,8 +81,8 @@ func holdMany(t *testing.T, runs int) *many {
 	return m
 }
 
-// together writes for the first two runs, and for all others while these cannot be sent. It returns what came of each, and
-// how many transactions were committed.
+// together writes for the first two runs, and for all others while these cannot be sent. It returns what came of each,
+// and how many transactions were committed.
 func (m *many) together(write func(i int) error) (errs []error, transactions uint64) {
 	m.t.Helper()
 	before := m.Stats()
@@ -98,7 +111,8 @@ func (m *many) retitle(i int, to string, ops ...runstore.RunOp) error {
 	return retitle(m.t, m.Store, m.leases[i], to, ops...)
 }
 
-// only checks that the write of one run failed, with an error that is as it should be, and that all others are on record.
+// only checks that the write of one run failed, with an error that is as it should be, and that all others are on
+// record.
 func (m *many) only(at int, errs []error, expected func(error) bool) {
 	m.t.Helper()
 	for i, err := range errs {
@@ -117,8 +131,8 @@ func (m *many) only(at int, errs []error, expected func(error) bool) {
 	}
 }
 
-// TestBoundariesShareATransaction checks that what many runs write at the same time is committed together, and that each
-// is told what it should do.
+// TestBoundariesShareATransaction checks that what many runs write at the same time is committed together, and that
+// each is told what it should do.
 func TestBoundariesShareATransaction(t *testing.T) {
 	t.Parallel()
 	m := holdMany(t, 50)
@@ -167,8 +181,8 @@ func TestALostLeaseFailsAlone(t *testing.T) {
 	}
 }
 
-// TestABadRowFailsAlone checks that a run whose row Postgres refuses fails alone, and that one whose row is no row never
-// meets the others.
+// TestABadRowFailsAlone checks that a run whose row Postgres refuses fails alone, and that one whose row is no row
+// never meets the others.
 func TestABadRowFailsAlone(t *testing.T) {
 	t.Parallel()
 	m := holdMany(t, 30)
@@ -301,6 +315,119 @@ func TestKilledConnections(t *testing.T) {
 	all.Wait()
 	if killed == 0 {
 		t.Error("no session was killed")
+	}
+}
+
+// swallower is a way to Postgres on which an answer is lost: that to a transaction in which a text is sent. The
+// connection ends with it.
+type swallower struct {
+	network, address string // of Postgres
+	text             []byte
+	swallowed        atomic.Bool
+}
+
+// swallow returns the URL of such a way.
+func swallow(t *testing.T, url, text string) (*swallower, string) {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &swallower{text: []byte(text)}
+	s.network, s.address = pgconn.NetworkAddress(config.Host, config.Port)
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { s.pass(t, client) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close() // ends Accept
+		all.Wait()
+	})
+
+	at := listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // it listens on TCP
+	return s, fmt.Sprintf("host=127.0.0.1 port=%d user=%s password=%s dbname=%s sslmode=disable", at.Port, config.User,
+		cmp.Or(config.Password, "none"), config.Database)
+}
+
+func (s *swallower) pass(t *testing.T, client net.Conn) {
+	t.Helper()
+	server, err := net.Dial(s.network, s.address)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = client.Close() }() // either may have ended
+	var said atomic.Bool
+
+	go func() {
+		defer func() { _ = server.Close() }()
+		copyChunks(server, client, func(chunk []byte) bool {
+			if bytes.Contains(chunk, s.text) && s.swallowed.CompareAndSwap(false, true) {
+				said.Store(true)
+			}
+			return true
+		})
+	}()
+	copyChunks(client, server, func(chunk []byte) bool {
+		readyAgain := bytes.HasSuffix(chunk, []byte("Z\x00\x00\x00\x05I")) // it has committed
+		return !said.Load() || !readyAgain
+	})
+}
+
+// copyChunks copies until one side ends, or pass says no.
+func copyChunks(to io.Writer, from io.Reader, pass func([]byte) bool) {
+	chunk := make([]byte, 1<<20)
+	for {
+		n, err := from.Read(chunk)
+		if err != nil || !pass(chunk[:n]) {
+			return
+		}
+		if _, err := to.Write(chunk[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// TestALostAnswer checks what is said of runs whose transaction was committed, but nobody heard of it: those that can
+// be written again have succeeded, and of one that was let go of it is not known. It did not lose its lease to anybody.
+func TestALostAnswer(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	way, url := swallow(t, db.URL, "unheard")
+	m := holdManyAt(t, url, 20)
+
+	errs, _ := m.together(func(i int) error {
+		if i == 11 {
+			return m.retitle(i, "unheard", runstore.Park(time.Time{}))
+		}
+		return m.retitle(i, "together")
+	})
+	if !way.swallowed.Load() {
+		t.Fatal("no answer was lost")
+	}
+
+	for i, err := range errs {
+		if i == 11 {
+			if !errors.Is(err, record.ErrUnavailable) || errors.Is(err, runstore.ErrLeaseLost) {
+				t.Errorf("the run that was let go of: %v, want that its outcome is not known", err)
+			}
+		} else if err != nil {
+			t.Errorf("run %d: %v", i, err)
+		}
+	}
+	if got := planTitle(t, m.Store, "p11"); got != "unheard" {
+		t.Errorf("the run that was let go of has title %q", got)
 	}
 }
 
