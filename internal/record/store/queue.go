@@ -17,6 +17,7 @@ type ticket struct {
 	requests    []*request
 	rows, bytes int
 	left        int           // requests that are not answered
+	forgets     bool          // what is not being sent is forgotten when the caller leaves
 	timer       *time.Timer   // ends it when the queue's patience does
 	done        chan struct{} // closed when it has ended
 	ended       bool
@@ -49,7 +50,16 @@ type request struct {
 	root     string
 	entries  []*entry
 	bytes    int
+	owned    *OwnedWrite // nil: it comes from outside
+	unsure   bool        // it may be on record: the connection was lost when it was sent
 	answered bool
+}
+
+// fail notes why a request is not on record.
+func (r *request) fail(err error) {
+	for _, e := range r.entries {
+		e.err = err
+	}
 }
 
 // queue keeps requests until a writer takes them, those of several callers at a time. What is
@@ -58,6 +68,7 @@ type request struct {
 // the queue's patience at the latest.
 type queue struct {
 	maxRows, maxBytes int
+	batchBytes        int // of what is taken at once
 	patience          time.Duration
 	givenUp           atomic.Uint64 // changes
 
@@ -74,7 +85,7 @@ type queue struct {
 
 func newQueue(maxRows, maxBytes int, patience time.Duration) *queue {
 	q := &queue{
-		maxRows: maxRows, maxBytes: maxBytes, patience: patience,
+		maxRows: maxRows, maxBytes: maxBytes, batchBytes: maxBatchBytes, patience: patience,
 		locked: map[string]*lockedTree{}, asideWork: make(chan struct{}, 1),
 	}
 	q.work = sync.NewCond(&q.mu)
@@ -115,7 +126,7 @@ func (q *queue) open(f func()) bool {
 }
 
 // wait queues a ticket and waits for its end. A caller that leaves before there was room is
-// forgotten; else the requests stay to be written.
+// forgotten; else the requests stay to be written, unless the ticket forgets them.
 func (q *queue) wait(ctx context.Context, t *ticket) error {
 	if !q.open(func() {
 		t.timer = time.AfterFunc(q.patience, func() { q.expire(t) })
@@ -133,7 +144,7 @@ func (q *queue) wait(ctx context.Context, t *ticket) error {
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if slices.Contains(q.line, t) {
+	if t.forgets || slices.Contains(q.line, t) {
 		t.end(ctx.Err())
 		q.drop(t) // it may have stood before smaller ones
 	}
@@ -180,7 +191,7 @@ func (q *queue) take() []*request {
 		q.work.Wait()
 	}
 
-	n := fitting(q.pending, maxBatchRows, maxBatchBytes)
+	n := fitting(q.pending, maxBatchRows, q.batchBytes)
 	taken := slices.Clone(q.pending[:n])
 	q.pending = slices.Delete(q.pending, 0, n) // releases the memory
 	if len(q.pending) > 0 {
@@ -468,7 +479,7 @@ func (q *queue) takeDue(now time.Time, ignoreTimes bool) []*request {
 		requests = append(requests, locked.requests...)
 	}
 
-	taken := requests[:fitting(requests, maxBatchRows, maxBatchBytes)]
+	taken := requests[:fitting(requests, maxBatchRows, q.batchBytes)]
 	for _, r := range taken {
 		locked := q.locked[r.root]
 		locked.requests = locked.requests[1:] // the requests of each tree are taken in their order

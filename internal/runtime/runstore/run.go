@@ -234,19 +234,21 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 		return err
 	}
 
-	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.WriteOwned(ctx, changes); err != nil {
-			return err
-		}
-
-		var q pgx.Batch
-		r.queue(&q).Exec(func(tag pgconn.CommandTag) error {
-			if tag.RowsAffected() == 0 {
-				return errNotAdded
+	added := false
+	err := s.WriteOwned(ctx, &store.OwnedWrite{
+		RootPlanID: r.RootPlanID, Changes: changes,
+		Asks: func(q *pgx.Batch) {
+			r.queue(q).Exec(func(tag pgconn.CommandTag) error {
+				added = tag.RowsAffected() > 0
+				return nil
+			})
+		},
+		Then: func() ([]record.Change, error) {
+			if !added {
+				return nil, errNotAdded
 			}
-			return nil
-		})
-		return tx.SendBatch(ctx, &q).Close()
+			return nil, nil
+		},
 	})
 
 	if errors.Is(err, errNotAdded) { // by another request, a moment ago, or by this one
@@ -298,29 +300,23 @@ func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, 
 }
 
 func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp) error {
-	select {
-	case s.writes <- struct{}{}:
-		defer func() { <-s.writes }()
-	case <-ctx.Done():
-		return ctx.Err()
+	w := &store.OwnedWrite{
+		RootPlanID: l.RootPlanID, Hold: &store.Hold{PlanID: l.PlanID, HolderID: l.WorkerID, Epoch: l.Epoch}, Fence: hold,
+		Changes: changes,
 	}
-
-	var desired Desired
-	var err error
-	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.closes != nil }); at >= 0 {
-		desired, err = s.finishRun(ctx, l, changes, ops, ops[at].closes)
-	} else {
-		hold := func(q *pgx.Batch) {
-			q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error {
-				return row.Scan(&desired)
-			})
+	w.Last = func(q *pgx.Batch) {
+		for _, op := range ops {
+			op.queue(q, l)
 		}
-		err = s.WriteOwned(ctx, l.RootPlanID, changes, hold, func(q *pgx.Batch) { queueOps(q, l, ops) })
+	}
+	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.closes != nil }); at >= 0 {
+		closeLive(w, ops[at].closes)
 	}
 
+	err := s.WriteOwned(ctx, w)
 	switch {
-	case pg.State(err) == leaseLost:
-		return ErrLeaseLost
+	case errors.Is(err, ErrLeaseLost) && errors.Is(err, record.ErrUnavailable): // perhaps because it was written before
+		return fmt.Errorf("%w: the connection was lost during the commit", record.ErrUnavailable)
 	case pg.State(err) == formWaits:
 		return ErrFormWaits
 	case err != nil:
@@ -329,69 +325,63 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 
 	for _, op := range ops {
 		if op.asked != nil {
-			*op.asked = desired
+			*op.asked = Desired(w.Hold.Desired)
 		}
 	}
 	return nil
 }
 
-func queueOps(q *pgx.Batch, l Lease, ops []RunOp) {
-	for _, op := range ops {
-		op.queue(q, l)
+// hold is the fence of workers.
+func hold(q *pgx.Batch, writes []*store.OwnedWrite) {
+	var runs db.RunHoldParams
+	for _, w := range writes {
+		runs.RootPlanIds, runs.PlanIds = append(runs.RootPlanIds, w.RootPlanID), append(runs.PlanIds, w.Hold.PlanID)
+		runs.WorkerIds, runs.Epochs = append(runs.WorkerIds, w.Hold.HolderID), append(runs.Epochs, w.Hold.Epoch)
 	}
-}
 
-// finishRun is writeRun of a write that ends the run, with what is live in it. It returns what the run should do.
-func (s *Store) finishRun(
-	ctx context.Context, l Lease, changes []record.Change, ops []RunOp, closes func([]Live) []record.Change,
-) (desired Desired, err error) {
-	err = s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.Lock(ctx, l.RootPlanID); err != nil {
-			return err
-		}
-		held, err := queries.RunHold(ctx, tx, db.RunHoldParams{
-			RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch,
+	fence := q.Queue(db.RunHold, runs.RootPlanIds, runs.PlanIds, runs.WorkerIds, runs.Epochs)
+	fence.Query(func(rows pgx.Rows) error {
+		held := make([]bool, len(writes))
+		var place int64
+		var desired string
+		_, err := pgx.ForEachRow(rows, []any{&place, &desired}, func() error {
+			held[place-1], writes[place-1].Hold.Desired = true, desired
+			return nil
 		})
-		if err != nil {
-			return err
-		}
-		desired = Desired(held)
 
-		if err := tx.WriteOwned(ctx, changes); err != nil {
-			return err
+		if pg.State(err) == leaseLost {
+			for i, w := range writes {
+				if !held[i] {
+					w.Err = ErrLeaseLost
+				}
+			}
 		}
-		live, err := s.live(ctx, tx, l)
-		if err != nil {
-			return err
-		}
-		if err := tx.WriteOwned(ctx, closes(live)); err != nil {
-			return err
-		}
-
-		var q pgx.Batch
-		queueOps(&q, l, ops)
-		return tx.SendBatch(ctx, &q).Close()
+		return err
 	})
-	return desired, err
 }
 
-// live returns what is live in a run and in those below it. The transaction holds the root plan.
-func (s *Store) live(ctx context.Context, tx *store.Tx, l Lease) ([]Live, error) {
-	rows, err := queries.RunLive(ctx, tx, db.RunLiveParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID})
-	if err != nil {
-		return nil, err
+// closeLive makes a write end what is live in its run, and in those below it, with the changes that closes returns.
+func closeLive(w *store.OwnedWrite, closes func([]Live) []record.Change) {
+	var live []db.RunLiveRow
+	w.Asks = func(q *pgx.Batch) {
+		q.Queue(db.RunLive, w.Hold.PlanID, w.RootPlanID).Query(func(rows pgx.Rows) (err error) {
+			live, err = pgx.CollectRows(rows, pgx.RowToStructByPos[db.RunLiveRow])
+			return err
+		})
 	}
 
-	return all(rows, func(r db.RunLiveRow) Live {
-		live := Live{
-			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID,
-			State: record.State(r.State), Thinks: r.Thinks, Starts: r.Starts,
-		}
-		if r.Attempt != nil {
-			live.Attempt = new(int64(*r.Attempt))
-		}
-		return live
-	}), nil
+	w.Then = func() ([]record.Change, error) {
+		return closes(all(live, func(r db.RunLiveRow) Live {
+			l := Live{
+				Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID,
+				State: record.State(r.State), Thinks: r.Thinks, Starts: r.Starts,
+			}
+			if r.Attempt != nil {
+				l.Attempt = new(int64(*r.Attempt))
+			}
+			return l
+		})), nil
+	}
 }
 
 // Claimed is a run that a worker holds from now on.
