@@ -76,10 +76,9 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 
 	subject := c.subject(a)
 	if len(subject) > record.MaxTextBytes {
-		result, err = c.recordEnd(record.Failed,
-			tool.Failure("The call is too long to be approved: nobody could see all of it."),
-			"tool")
-		return result, true, err
+		result = c.recordEnd(record.Failed,
+			tool.Failure("The call is too long to be approved: nobody could see all of it."), "tool")
+		return result, true, nil
 	}
 
 	waits := c.change(record.AwaitingApproval)
@@ -107,6 +106,5 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 		text, kind = "Nobody approved this call in time. It was not made.", WaitTimedOut
 	}
 
-	result, err = c.recordEnd(record.Skipped, tool.Failure(text), kind)
-	return result, true, err
+	return c.recordEnd(record.Skipped, tool.Failure(text), kind), true, nil
 }

@@ -27,7 +27,7 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 	var alone []*calling
 	for i, call := range calls {
 		one := &calling{step: s, seq: seq, index: i, of: len(calls), call: call, t: t}
-		if t.InOrder || one.exclusive() {
+		if len(calls) == 1 || t.InOrder || one.exclusive() {
 			alone = append(alone, one)
 			continue
 		}
@@ -111,7 +111,7 @@ func (c *calling) find() error {
 	case c.row == nil: // the executor calls it, not the model
 		c.row = s.newCall(c.seq, c.index, c.call, c.t)
 		cycle.calls[c.row.ToolCallID], cycle.endWritten = c.row, false
-		s.run.addLater(c.row)
+		s.run.addLater(new(*c.row))
 	case c.row.Name == nil || *c.row.Name != c.call.Name:
 		name := cmp.Or(optional.Value(c.row.Name), "a tool without a name")
 		return mismatch("call %d of cycle %d is on record as %s, not %s", c.index+1, c.seq+1, name, c.call.Name)
@@ -148,16 +148,16 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	}
 
 	if !begun(c.row) && c.isCut() {
-		return c.recordEnd(record.Failed, tool.Failure(callCut(c.t.MaxTokens)), CutOff)
+		return c.recordEnd(record.Failed, tool.Failure(callCut(c.t.MaxTokens)), CutOff), nil
 	}
 	if c.t.Refuse != nil {
 		if why := c.t.Refuse(c.call, c.of); why != "" {
-			return c.recordEnd(record.Failed, tool.Failure(why), Refused)
+			return c.recordEnd(record.Failed, tool.Failure(why), Refused), nil
 		}
 	}
 	if c.tool == nil {
 		why := fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())
-		return c.recordEnd(record.Failed, tool.Failure(why), NoSuchTool)
+		return c.recordEnd(record.Failed, tool.Failure(why), NoSuchTool), nil
 	}
 
 	switch {
@@ -166,12 +166,12 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 			return tool.Result{}, err
 		}
 	case !begun(c.row):
-		return c.recordEnd(record.Failed, tool.BadArguments(c.bad), "tool")
+		return c.recordEnd(record.Failed, tool.BadArguments(c.bad), "tool"), nil
 	}
 
 	if !begun(c.row) { // nobody is asked to approve what is not made
 		if err := tool.CheckArguments(c.tool, json.RawMessage(c.call.Arguments)); err != nil {
-			return c.recordEnd(record.Failed, tool.BadArguments(err), "tool")
+			return c.recordEnd(record.Failed, tool.BadArguments(err), "tool"), nil
 		}
 		c.checked = true
 	}
@@ -262,8 +262,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	result, done, err = c.verified(ctx)
 	if done {
 		c.step.run.addLater(lost)
-		result, err = c.endInNewAttempt(record.Completed, result, "")
-		return result, true, err
+		return c.endInNewAttempt(record.Completed, result, ""), true, nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return tool.Result{}, true, cause
@@ -287,13 +286,13 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		case answer.Decision == "retry":
 			return again()
 		case answer.Decision == "done":
-			result, err = c.endInNewAttempt(record.Completed,
+			result = c.endInNewAttempt(record.Completed,
 				tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
-			return result, true, err
+			return result, true, nil
 		case answer.Decision == "skip":
-			result, err = c.endInNewAttempt(record.Skipped,
+			result = c.endInNewAttempt(record.Skipped,
 				tool.Failure("A human decided to skip this call. It may have taken effect once."), "")
-			return result, true, err
+			return result, true, nil
 		}
 	}
 
@@ -302,9 +301,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		lost.Result = new("The call timed out. " + unknownText)
 	}
 	c.keep(lost)
-	if err := c.step.run.writeResult([]record.Change{lost}); err != nil {
-		return tool.Result{}, true, err
-	}
+	c.step.run.addResult(lost)
 	return tool.Failure(*lost.Result), true, nil
 }
 
@@ -322,7 +319,7 @@ func (c *calling) execute(ctx context.Context) (tool.Result, error) {
 	if c.row.StartTime != nil { // it waited for an answer, and goes on
 		begin.StartTime = c.row.StartTime
 	}
-	if err := r.write([]record.Change{begin}); err != nil {
+	if err := r.begin(begin); err != nil {
 		return tool.Result{}, err
 	}
 	c.keep(begin)
@@ -334,7 +331,7 @@ func (c *calling) execute(ctx context.Context) (tool.Result, error) {
 		if result.Failed {
 			return c.fail(ctx, result, c.failedBy(result))
 		}
-		return c.recordEnd(record.Completed, result, "")
+		return c.recordEnd(record.Completed, result, ""), nil
 	case errors.As(err, &parked):
 		return tool.Result{}, err
 	case context.Cause(ctx) != nil: // it stays RUNNING: nobody can say how it ended

@@ -53,7 +53,7 @@ func (c *calling) attempt() {
 }
 
 // endInNewAttempt ends the call in another attempt: how the one before ended stays unknown.
-func (c *calling) endInNewAttempt(state record.State, result tool.Result, kind string) (tool.Result, error) {
+func (c *calling) endInNewAttempt(state record.State, result tool.Result, kind string) tool.Result {
 	c.attempt()
 	return c.recordEnd(state, result, kind)
 }
@@ -114,8 +114,9 @@ func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer
 	}
 }
 
-// recordEnd writes the end of the call with its sources and artifacts, and returns the result as recorded: redacted.
-func (c *calling) recordEnd(state record.State, result tool.Result, kind string) (tool.Result, error) {
+// recordEnd puts the end of the call on record, with its sources and artifacts, and returns the result as recorded:
+// redacted.
+func (c *calling) recordEnd(state record.State, result tool.Result, kind string) tool.Result {
 	r := c.step.run
 	result.Text, result.Summary = r.redact(result.Text), r.redact(result.Summary)
 	row := c.change(state)
@@ -136,11 +137,9 @@ func (c *calling) recordEnd(state record.State, result tool.Result, kind string)
 		}
 	}
 
-	if err := r.writeResult(changes); err != nil {
-		return tool.Result{}, err
-	}
+	r.addResult(changes...)
 	c.keep(row)
-	return result, nil
+	return result
 }
 
 // metadataOf returns the metadata of a call; nil: there are none.

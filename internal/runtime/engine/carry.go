@@ -21,6 +21,7 @@ import (
 func (e *Engine) carry(ctx context.Context, r *Run) {
 	parts, release := e.config.Parts()
 	defer release()
+	defer r.close()
 	r.parts, r.plan = parts, &record.Plan{}
 	if err := r.load(ctx); err != nil {
 		e.finishTurn(ctx, r, Result{}, err)
@@ -141,9 +142,6 @@ func (e *Engine) finishTurn(ctx context.Context, r *Run, result Result, err erro
 
 		if invalid := new(record.InvalidError); errors.As(failed, &invalid) { // it would fail again
 			err = &RunError{Kind: internal, Message: "What the run did cannot be put on record: " + invalid.Error()}
-			r.mu.Lock()
-			r.later = nil
-			r.mu.Unlock()
 		}
 		r.log.Warn("the end of a turn cannot be put on record; it is tried again", "error", failed)
 		if pg.Pause(r.leased, pg.Backoff(attempt)) != nil {

@@ -80,7 +80,7 @@ func (r *Run) Say(c Conversation, number int, messages ...model.Message) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.laterMessages = append(r.laterMessages, runstore.Say(r.ours(c), number, stored...))
+	r.later.messages = append(r.later.messages, runstore.Say(r.ours(c), number, stored...))
 }
 
 // ours returns the conversation that an id means in this run: that of who began the tree, in its project.

@@ -112,13 +112,17 @@ type Engine struct {
 	host      string
 	metrics   *metrics
 	clock     clock
-	began     time.Time // by the monotonic clock of this machine
+	began     time.Time     // by the monotonic clock of this machine
+	grace     time.Duration // see resultGrace
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
 func New(c Config) (*Engine, error) {
 	c = c.withDefaults()
-	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}, metrics: newMetrics(), began: time.Now()}
+	e := &Engine{
+		config: c, store: c.Store, executors: map[string]Executor{}, metrics: newMetrics(), began: time.Now(),
+		grace: resultGrace,
+	}
 	for _, x := range c.Executors {
 		if e.executors[x.Kind()] != nil {
 			return nil, fmt.Errorf("two executors are of the kind %s", x.Kind())

@@ -1,7 +1,12 @@
 package engine
 
+import "time"
+
 // Derive is derive, for tests that foresee the ids of rows.
 var Derive = derive
 
 // UnknownText is what a model reads of a call whose outcome nobody can tell.
 const UnknownText = unknownText
+
+// SetGrace sets how long a result waits for what begins after it.
+func (e *Engine) SetGrace(d time.Duration) { e.grace = d }

@@ -56,16 +56,16 @@ func newForm() form {
 func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 	var args formArguments
 	if err := tool.Decode(json.RawMessage(c.call.Arguments), &args); err != nil {
-		return c.recordEnd(record.Failed, tool.BadArguments(err), "tool")
+		return c.recordEnd(record.Failed, tool.BadArguments(err), "tool"), nil
 	}
 	inputs, err := stringMaps(args.Inputs)
 	if err != nil {
-		return c.recordEnd(record.Failed, tool.BadArguments(err), "tool")
+		return c.recordEnd(record.Failed, tool.BadArguments(err), "tool"), nil
 	}
 
 	if *c.row.State == record.Waiting && c.row.StartTime != nil && c.step.run.now().Sub(*c.row.StartTime) > formQueue {
 		if _, err := c.step.run.engine.store.Row(ctx, c.questionKey()); errors.Is(err, record.ErrNotFound) {
-			return c.recordEnd(record.Failed, tool.Failure("Another form of this run waited for too long."), "form_queue")
+			return c.recordEnd(record.Failed, tool.Failure("Another form of this run waited for too long."), "form_queue"), nil
 		}
 	}
 
@@ -87,11 +87,11 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 		}
 		return tool.Result{}, err
 	case answer.State == record.Submitted:
-		return c.recordEnd(record.Completed, tool.Result{Text: formText(answer.Inputs)}, "")
+		return c.recordEnd(record.Completed, tool.Result{Text: formText(answer.Inputs)}, ""), nil
 	case answer.State == record.TimedOut:
-		return c.recordEnd(record.Failed, tool.Failure(formTimedOut), WaitTimedOut)
+		return c.recordEnd(record.Failed, tool.Failure(formTimedOut), WaitTimedOut), nil
 	}
-	return c.recordEnd(record.Completed, tool.Result{Text: "The user closed the form without an answer."}, "")
+	return c.recordEnd(record.Completed, tool.Result{Text: "The user closed the form without an answer."}, ""), nil
 }
 
 func formKey(c *calling) string { return "form-" + c.row.ToolCallID }

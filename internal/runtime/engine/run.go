@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,16 +60,19 @@ type Run struct {
 	priced atomic.Bool // the calls that were on record before have a price
 
 	mu            sync.Mutex
-	halt          error            // why it should not
-	later         []record.Change  // what the next write adds
-	laterMessages []runstore.RunOp // likewise, of conversations
-	rounds, calls int64            // that it has begun
-	lost          int              // how many workers in a row were lost that held it
-	thoughts      map[string]bool  // that are on record, or with the next write
-	thoughtAt     time.Time        // of the last of them
-	thrown        string           // the first exception of a step
+	halt          error           // why it should not
+	later         pending         // what the next write adds
+	flushing      *time.Timer     // writes results that nothing takes along; nil: there was none
+	over          bool            // the worker has let go of it
+	beginnings    []beginning     // that wait to be written
+	rounds, calls int64           // that it has begun
+	lost          int             // how many workers in a row were lost that held it
+	thoughts      map[string]bool // that are on record, or with the next write
+	thoughtAt     time.Time       // of the last of them
+	thrown        string          // the first exception of a step
 	// open returns the rows of the steps that were opened and have not ended, in a state.
-	open []func(record.State) *record.AgentExecution
+	open   []func(record.State) *record.AgentExecution
+	opened map[string]bool // the steps that were opened, by their ids
 }
 
 // ID returns the plan of the run.
@@ -130,64 +132,6 @@ func (r *Run) boundary(ctx context.Context) error {
 	return cmp.Or(context.Cause(ctx), r.halt)
 }
 
-// addLater adds changes to the next write.
-func (r *Run) addLater(changes ...record.Change) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.later = append(r.later, changes...)
-}
-
-func (r *Run) hasLater() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.later)+len(r.laterMessages) > 0
-}
-
-// write writes changes to the tree of the run, with those that were left for the next write. It tries for
-// as long as the worker has its lease, although the run may have been stopped: what was done is to be on
-// record.
-func (r *Run) write(changes []record.Change, ops ...runstore.RunOp) error {
-	r.writes.Lock()
-	defer r.writes.Unlock()
-	return r.writeNow(changes, ops...)
-}
-
-// Save puts on record what was left for the next write, so that those who watch see it. The executor returns
-// its error as it is.
-func (r *Run) Save() error {
-	r.writes.Lock()
-	defer r.writes.Unlock()
-	if !r.hasLater() {
-		return nil
-	}
-	return r.writeNow(nil)
-}
-
-// writeNow is write. The caller holds r.writes.
-func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
-	r.mu.Lock()
-	later, laterMessages := r.later, r.laterMessages
-	r.later, r.laterMessages = nil, nil
-	r.mu.Unlock()
-
-	var asked runstore.Desired
-	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes),
-		slices.Concat(laterMessages, ops, []runstore.RunOp{runstore.Asked(&asked)})...)
-
-	switch {
-	case err == nil:
-		r.engine.metrics.writes.Inc()
-		r.heed(asked)
-	case errors.Is(err, runstore.ErrLeaseLost):
-		r.stop(err)
-	default: // the next write has them, too
-		r.mu.Lock()
-		r.later, r.laterMessages = append(later, r.later...), append(laterMessages, r.laterMessages...)
-		r.mu.Unlock()
-	}
-	return err
-}
-
 // now returns the time as rows have it: that of the database.
 func (r *Run) now() time.Time { return r.engine.clock.now() }
 
@@ -201,23 +145,6 @@ func (r *Run) suspect() int {
 	return r.lost
 }
 
-// writeResult writes changes with which a result is on record: the workers that the run lost before it do not count any
-// more.
-func (r *Run) writeResult(changes []record.Change) error {
-	var ops []runstore.RunOp
-	if r.suspect() > 0 {
-		ops = append(ops, runstore.Gain())
-	}
-	if err := r.write(changes, ops...); err != nil {
-		return err
-	}
-
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lost = 0
-	return nil
-}
-
 // used returns why the run may not use more of a model, if so.
 func (r *Run) used(ctx context.Context) error {
 	if r.limits.none() {
@@ -226,7 +153,10 @@ func (r *Run) used(ctx context.Context) error {
 
 	var used runstore.Used
 	if r.limits.Tokens > 0 || r.limits.CostUSD > 0 {
-		var err error
+		err := r.Save()
+		if err != nil {
+			return err
+		}
 		costs := r.limits.CostUSD > 0 && !r.priced.Load()
 		if used, err = r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, costs); err != nil {
 			return err
@@ -257,6 +187,9 @@ func (r *Run) remaining(ctx context.Context) (*Limits, error) {
 		return left, nil
 	}
 
+	if err := r.Save(); err != nil {
+		return nil, err
+	}
 	used, err := r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, false)
 	if err != nil {
 		return nil, err
@@ -299,7 +232,7 @@ func (r *Run) Thought(number int, t record.Thought) {
 		t.Time = new(later(r.now(), r.thoughtAt))
 	}
 	r.noteThought(&t)
-	r.later = append(r.later, &t)
+	r.later.changes = append(r.later.changes, &t)
 	r.log.Info(fmt.Sprintf("[%s] %s: %s", optional.Value(t.AgentID), strings.ToUpper(string(*t.Type)),
 		tool.Cut(optional.Value(t.Content), maxThoughtLogged)))
 }
@@ -333,6 +266,9 @@ func (r *Run) eachAttached(ctx context.Context, kind record.Kind, take func(reco
 
 // Artifacts returns the names of the artifacts that are on record, in order.
 func (r *Run) Artifacts(ctx context.Context) (names []string, err error) {
+	if err := r.Save(); err != nil {
+		return nil, err
+	}
 	err = r.eachAttached(ctx, record.KindArtifact, func(c record.Change) {
 		names = append(names, c.(*record.Artifact).Name)
 	})

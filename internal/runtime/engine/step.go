@@ -17,6 +17,7 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/optional"
+	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -63,11 +64,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: s.id, State: new(record.Running),
 	}
 
-	r.mu.Lock()
-	r.open = append(r.open, s.inState)
-	r.mu.Unlock()
-
-	known, err := r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)
+	known, err := r.openStep(ctx, s)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
 		s.began = s.run.now()
@@ -108,6 +105,24 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 		r.addLater(row)
 	}
 	return s, nil
+}
+
+// openStep notes that a step is open, and returns what is on record of it. The error is [record.ErrNotFound] if nothing
+// is.
+func (r *Run) openStep(ctx context.Context, s *Step) (*tree.Step, error) {
+	r.mu.Lock()
+	fresh := r.plan.StartTime == nil && !r.opened[s.id] // nobody has carried the run before
+	if r.opened == nil {
+		r.opened = map[string]bool{}
+	}
+	r.opened[s.id] = true
+	r.open = append(r.open, s.inState)
+	r.mu.Unlock()
+
+	if fresh {
+		return nil, record.ErrNotFound
+	}
+	return r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)
 }
 
 // Do does a step of the run, unless it has ended, and returns it with its result. The error is a [*RunError] if the

@@ -44,7 +44,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		return c.recordEnd(
 			record.Failed, tool.Failure(fmt.Sprintf("Runs can be nested %d deep. Do it without %s.", maxDepth, s.spec.Name)),
 			"depth",
-		)
+		), nil
 	}
 
 	input, err := s.executor.Call(s.name, json.RawMessage(c.call.Arguments))
@@ -53,7 +53,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		prepared, err = r.engine.prepare(ctx, r.parts, Request{Executor: s.executor.Kind(), Name: s.name, Input: input})
 	}
 	if err != nil {
-		return c.recordEnd(record.Failed, tool.BadArguments(err), "tool")
+		return c.recordEnd(record.Failed, tool.BadArguments(err), "tool"), nil
 	}
 	prepared.Title, prepared.UserRequest = r.redact(prepared.Title), r.redact(prepared.UserRequest)
 

@@ -203,7 +203,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			s.mu.Unlock()
 		}
 
-		if err := r.write(append(changes, begin, s.taken(seq))); err != nil {
+		if err := r.begin(append(changes, begin, s.taken(seq))...); err != nil {
 			return nil, err
 		}
 		changes = nil
@@ -327,9 +327,7 @@ func (s *Step) keep(
 		why := fmt.Sprintf("Its answer has %d bytes, more than can be kept.", len(message))
 		row.State = new(record.Failed)
 		row.ErrorKind, row.ErrorMessage = new(modelError), &why
-		if err := s.run.writeResult([]record.Change{row}); err != nil {
-			return nil, err
-		}
+		s.run.addResult(row)
 		return nil, modelFailed(modelError, why)
 	}
 
@@ -341,9 +339,7 @@ func (s *Step) keep(
 	}
 
 	kept, changes := s.newCycle(row, response.Message.Calls(), t, t.notMade(refused))
-	if err := s.run.writeResult(changes); err != nil {
-		return nil, err
-	}
+	s.run.addResult(changes...)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -388,7 +384,7 @@ func (s *Step) newCycle(
 			c.Result = &notMade
 			skipped[i] = call.Name + ": " + notMade
 		}
-		changes = append(changes, c)
+		changes = append(changes, new(*c)) // the call goes on before they are written
 	}
 
 	if len(calls) > 0 {

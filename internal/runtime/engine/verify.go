@@ -33,18 +33,18 @@ func (c *calling) verified(ctx context.Context) (result tool.Result, done bool, 
 // unknown, whatever came of this attempt.
 func (c *calling) fail(ctx context.Context, result tool.Result, kind string) (tool.Result, error) {
 	if c.number() == 1 {
-		return c.recordEnd(record.Failed, result, kind)
+		return c.recordEnd(record.Failed, result, kind), nil
 	}
 
 	before, done, err := c.verified(ctx)
 	switch {
 	case done:
-		return c.recordEnd(record.Completed, before, "")
+		return c.recordEnd(record.Completed, before, ""), nil
 	case context.Cause(ctx) != nil:
 		return tool.Result{}, context.Cause(ctx)
 	case err != nil:
 		result.Text = unknownText + " It was made again, which failed: " + result.Text
-		return c.recordEnd(record.Unknown, result, kind)
+		return c.recordEnd(record.Unknown, result, kind), nil
 	}
-	return c.recordEnd(record.Failed, result, kind)
+	return c.recordEnd(record.Failed, result, kind), nil
 }
