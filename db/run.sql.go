@@ -651,9 +651,9 @@ func (q *Queries) RunHeld(ctx context.Context, db DBTX, rootPlanID string) (RunH
 const RunHold = `-- name: RunHold :many
 
 WITH held AS MATERIALIZED (
-    SELECT u.place, r.desired
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
-        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, place)
+    SELECT u.place, r.desired, u.wanted IN ('', r.desired) AS goes_on
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, wanted, place)
     CROSS JOIN LATERAL ( -- one by one, by the primary key and no other index
         SELECT x.worker_id, x.epoch, x.done, x.desired
         FROM actlog.run AS x
@@ -667,7 +667,7 @@ SELECT h.place::bigint AS place, h.desired::text AS desired
 FROM held AS h
 UNION ALL
 SELECT 0, actlog.lease_lost()::text
-WHERE (SELECT count(*) FROM held) < cardinality($2::text[])
+WHERE (SELECT count(*) FROM held WHERE goes_on) < cardinality($2::text[])
 `
 
 type RunHoldParams struct {
@@ -675,6 +675,7 @@ type RunHoldParams struct {
 	PlanIds     []string
 	WorkerIds   []string
 	Epochs      []int64
+	Wanted      []string
 }
 
 type RunHoldRow struct {
@@ -685,14 +686,16 @@ type RunHoldRow struct {
 // The runs of the runtime and the workers that hold them. A statement that writes to the record too
 // comes after the one that locks the root plan, as with every writer.
 // Locks runs that workers hold under epochs, in their order, which is that of their ids. From here to the end of the
-// transaction no other worker can claim them. Returns the place of each and what it should do. If some are not held it
-// fails with SQLSTATE YA002, after it has returned the others.
+// transaction no other worker can claim them. Returns the place of each and what it should do. If some are not held, or
+// should do something else than is wanted (empty: anything), it fails with SQLSTATE YA002, after it has returned those
+// that are held.
 func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) ([]RunHoldRow, error) {
 	rows, err := db.Query(ctx, RunHold,
 		arg.RootPlanIds,
 		arg.PlanIds,
 		arg.WorkerIds,
 		arg.Epochs,
+		arg.Wanted,
 	)
 	if err != nil {
 		return nil, err

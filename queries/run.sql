@@ -3,12 +3,13 @@
 
 -- name: RunHold :many
 -- Locks runs that workers hold under epochs, in their order, which is that of their ids. From here to the end of the
--- transaction no other worker can claim them. Returns the place of each and what it should do. If some are not held it
--- fails with SQLSTATE YA002, after it has returned the others.
+-- transaction no other worker can claim them. Returns the place of each and what it should do. If some are not held, or
+-- should do something else than is wanted (empty: anything), it fails with SQLSTATE YA002, after it has returned those
+-- that are held.
 WITH held AS MATERIALIZED (
-    SELECT u.place, r.desired
-    FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @worker_ids::text[], @epochs::bigint[])
-        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, place)
+    SELECT u.place, r.desired, u.wanted IN ('', r.desired) AS goes_on
+    FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @worker_ids::text[], @epochs::bigint[], @wanted::text[])
+        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, wanted, place)
     CROSS JOIN LATERAL ( -- one by one, by the primary key and no other index
         SELECT x.worker_id, x.epoch, x.done, x.desired
         FROM actlog.run AS x
@@ -22,7 +23,7 @@ SELECT h.place::bigint AS place, h.desired::text AS desired
 FROM held AS h
 UNION ALL
 SELECT 0, actlog.lease_lost()::text
-WHERE (SELECT count(*) FROM held) < cardinality(@plan_ids::text[]);
+WHERE (SELECT count(*) FROM held WHERE goes_on) < cardinality(@plan_ids::text[]);
 
 -- name: RunOwned :exec
 -- Fails with SQLSTATE YA004 if the runtime runs any of some plans. The plan of a run is in its tree, so with the

@@ -48,6 +48,7 @@ type Hold struct {
 	PlanID   string
 	HolderID string
 	Epoch    int64
+	Wanted   string // what the plan should do, or the write fails; empty: anything
 	Desired  string // what the plan should do; the fence sets it
 }
 
@@ -85,10 +86,25 @@ func (s *Store) WriteOwned(ctx context.Context, w *OwnedWrite) error {
 
 	t := newTicket([]*request{r})
 	t.forgets = true
-	if err := s.owned.queue.wait(ctx, t); err != nil {
+	if err := s.owned.writeTicket(ctx, t); err != nil {
 		return err
 	}
 	return entries[0].err
+}
+
+// writeTicket writes what a caller waits for. If nothing else is to be written, the caller does that itself: a run that
+// is alone does not wait until a writer has woken up.
+func (w *writer) writeTicket(ctx context.Context, t *ticket) error {
+	if !w.queue.alone(t) {
+		return w.queue.wait(ctx, t)
+	}
+
+	sending, stop := context.WithCancel(ctx)
+	defer context.AfterFunc(w.ladder.sending, stop)()
+	defer stop()
+	w.queue.putAside(w.commit(sending, t.requests, false), false)
+	w.queue.wrote()
+	return w.queue.await(ctx, t)
 }
 
 // own makes a batch of requests that of the owners of its trees.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,7 @@ func (r *request) fail(err error) {
 type queue struct {
 	maxRows, maxBytes int
 	batchBytes        int // of what is taken at once
+	writers           int // how many may write at once, writers and callers together
 	patience          time.Duration
 	givenUp           atomic.Uint64 // changes
 
@@ -77,6 +79,7 @@ type queue struct {
 	pending     []*request
 	locked      map[string]*lockedTree // by root
 	rows, bytes int
+	writing     int   // how many write
 	trouble     error // why the last transaction failed; nil: it did not
 	closed      bool
 	work        *sync.Cond    // something is pending, or the queue is closed
@@ -85,7 +88,7 @@ type queue struct {
 
 func newQueue(maxRows, maxBytes int, patience time.Duration) *queue {
 	q := &queue{
-		maxRows: maxRows, maxBytes: maxBytes, batchBytes: maxBatchBytes, patience: patience,
+		maxRows: maxRows, maxBytes: maxBytes, batchBytes: maxBatchBytes, writers: math.MaxInt, patience: patience,
 		locked: map[string]*lockedTree{}, asideWork: make(chan struct{}, 1),
 	}
 	q.work = sync.NewCond(&q.mu)
@@ -136,6 +139,11 @@ func (q *queue) wait(ctx context.Context, t *ticket) error {
 		return record.ErrClosed
 	}
 
+	return q.await(ctx, t)
+}
+
+// await waits for the end of a ticket that is queued, or put aside.
+func (q *queue) await(ctx context.Context, t *ticket) error {
 	select {
 	case <-t.done:
 		return t.err
@@ -149,6 +157,33 @@ func (q *queue) wait(ctx context.Context, t *ticket) error {
 		q.drop(t) // it may have stood before smaller ones
 	}
 	return ctx.Err()
+}
+
+// alone reports whether the caller of a ticket with one request writes it itself, because nothing waits and somebody may
+// write. The caller calls wrote when it has answered it, or put it aside.
+func (q *queue) alone(t *ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	full := q.rows > 0 && (q.rows+t.rows > q.maxRows || q.bytes+t.bytes > q.maxBytes)
+	if q.closed || full || len(q.line)+len(q.pending) > 0 || q.writing >= q.writers || q.locked[t.requests[0].root] != nil {
+		return false
+	}
+
+	t.timer = time.AfterFunc(q.patience, func() { q.expire(t) })
+	q.rows += t.rows
+	q.bytes += t.bytes
+	q.writing++
+	return true
+}
+
+// wrote notes that somebody writes no more.
+func (q *queue) wrote() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.writing--
+	if len(q.pending) > 0 {
+		q.work.Signal()
+	}
 }
 
 // admit lets in those at the head of the line for which there is room. A ticket that is larger
@@ -179,17 +214,18 @@ func (q *queue) admit() {
 }
 
 // take waits for requests and returns as many as fit a batch; none when the queue is closed
-// and empty.
+// and empty. Who has written them calls wrote.
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	for len(q.pending) == 0 {
+	for len(q.pending) == 0 || q.writing >= q.writers {
 		if q.closed && q.rows == 0 { // requests of locked trees may yet come back
 			return nil
 		}
 		q.work.Wait()
 	}
+	q.writing++
 
 	n := fitting(q.pending, maxBatchRows, q.batchBytes)
 	taken := slices.Clone(q.pending[:n])

@@ -195,7 +195,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		sender: sender, ladder: s.writer.ladder, prices: s.prices, log: log, ofOwners: true, lockTimeout: ownedTimeout,
 		queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor),
 	}
-	s.owned.queue.batchBytes = ownedBytes
+	s.owned.queue.batchBytes, s.owned.queue.writers = ownedBytes, ownedWriters
 	s.tracer = &tracer{
 		writer: s.writer, queries: queries, project: config.Project, quiet: config.TraceQuiet, retryFor: config.RetryFor,
 		turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),

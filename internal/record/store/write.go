@@ -146,14 +146,15 @@ func (s *sorter) add(e *entry) {
 // lock is put aside.
 func (w *writer) writeQueue() {
 	for taken := w.queue.take(); taken != nil; taken = w.queue.take() {
-		w.queue.putAside(w.commit(taken, false), false)
+		w.queue.putAside(w.commit(w.ladder.sending, taken, false), false)
+		w.queue.wrote()
 	}
 }
 
 // writeLocked commits what was put aside, until the queue is closed and empty.
 func (w *writer) writeLocked() {
 	for taken := w.queue.waitForDue(w.ladder.sending); taken != nil; taken = w.queue.waitForDue(w.ladder.sending) {
-		locked := w.commit(taken, true)
+		locked := w.commit(w.ladder.sending, taken, true)
 		if len(locked) > 0 && w.blocked.Due() {
 			w.log.Warn("another database session holds locks on these plans; writes to them wait", "plan", locked[0].root)
 		}
@@ -163,11 +164,11 @@ func (w *writer) writeLocked() {
 
 // commit writes requests and answers them. It returns those that met a lock: all that were in a transaction with them,
 // or, if each tree is tried apart, those of the trees that are locked.
-func (w *writer) commit(requests []*request, apart bool) (locked []*request) {
+func (w *writer) commit(ctx context.Context, requests []*request, apart bool) (locked []*request) {
 	aside := new(lockMet)
 	for _, group := range w.byPlace(requests) {
 		all := &requestLoad{writer: w, requests: group, apart: apart, aside: aside}
-		_ = w.ladder.write(w.ladder.sending, all) // each request has an answer of its own
+		_ = w.ladder.write(ctx, all) // each request has an answer of its own
 	}
 	return aside.requests
 }
@@ -282,7 +283,7 @@ func (l *requestLoad) loads(groups ...[]*request) (loads []load) {
 // giveUp answers requests of which it is not known that they are on record.
 func (w *writer) giveUp(requests []*request, err error) {
 	for _, r := range requests {
-		if !errors.Is(err, record.ErrClosed) {
+		if !errors.Is(err, record.ErrClosed) && !errors.Is(err, context.Canceled) {
 			w.queue.givenUp.Add(uint64(len(r.entries)))
 		}
 		r.fail(pg.Translate(err))

@@ -32,6 +32,9 @@ var ErrFormWaits = errors.New("another form waits")
 // ended. Nothing was written.
 var ErrLeaseLost = errors.New("the run has ended, or another worker holds it")
 
+// ErrAsked means that the run should not go on, see [GoesOn]. Nothing was written.
+var ErrAsked = errors.New("the run was asked to pause or to stop")
+
 // Desired is what a run should do.
 type Desired string
 
@@ -98,15 +101,19 @@ type Lease struct {
 
 // RunOp is what [Store.WriteRun] does beside writing to the record.
 type RunOp struct {
-	queue func(q *pgx.Batch, l Lease)
-	rings bool // a worker may have something to do then
-	asked *Desired
+	queue  func(q *pgx.Batch, l Lease)
+	rings  bool // a worker may have something to do then
+	asked  *Desired
+	goesOn bool
 	// closes returns what ends with the run, of what is live in it. nil: nothing does.
 	closes func([]Live) []record.Change
 }
 
 // Asked sets what the run should do, as it is asked for when the write is committed.
 func Asked(to *Desired) RunOp { return RunOp{asked: to, queue: func(*pgx.Batch, Lease) {}} }
+
+// GoesOn makes the write fail with [ErrAsked] unless the run should go on.
+func GoesOn() RunOp { return RunOp{goesOn: true, queue: func(*pgx.Batch, Lease) {}} }
 
 // Park lets go of the run until a signal, or until a time if it is not zero. If a signal came since
 // the run was claimed, the run is due at once.
@@ -285,7 +292,7 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 }
 
 // WriteRun writes changes to the tree of a run that a worker holds, and does the rest of what ops say,
-// in one transaction. The error is [ErrLeaseLost] if the worker does not hold the run any more, a
+// in one transaction. The error is [ErrLeaseLost] if the worker does not hold the run any more, [ErrAsked], a
 // [*record.InvalidError] if a change is not valid, or one of [store.Store.Write]. After an error of the last
 // kind it is not known whether it was written; to do the same again does no harm.
 func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, ops ...RunOp) error {
@@ -312,14 +319,18 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.closes != nil }); at >= 0 {
 		closeLive(w, ops[at].closes)
 	}
+	if slices.ContainsFunc(ops, func(op RunOp) bool { return op.goesOn }) {
+		w.Hold.Wanted = string(DesiredRun)
+	}
 
 	err := s.WriteOwned(ctx, w)
+	refused := errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrAsked)
 	switch {
-	case errors.Is(err, ErrLeaseLost) && errors.Is(err, record.ErrUnavailable): // perhaps because it was written before
+	case refused && errors.Is(err, record.ErrUnavailable): // perhaps because it was written before
 		return fmt.Errorf("%w: the connection was lost during the commit", record.ErrUnavailable)
 	case pg.State(err) == formWaits:
 		return ErrFormWaits
-	case err != nil:
+	case err != nil && !errors.Is(err, ErrAsked):
 		return err
 	}
 
@@ -328,7 +339,7 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 			*op.asked = Desired(w.Hold.Desired)
 		}
 	}
-	return nil
+	return err
 }
 
 // hold is the fence of workers.
@@ -337,9 +348,10 @@ func hold(q *pgx.Batch, writes []*store.OwnedWrite) {
 	for _, w := range writes {
 		runs.RootPlanIds, runs.PlanIds = append(runs.RootPlanIds, w.RootPlanID), append(runs.PlanIds, w.Hold.PlanID)
 		runs.WorkerIds, runs.Epochs = append(runs.WorkerIds, w.Hold.HolderID), append(runs.Epochs, w.Hold.Epoch)
+		runs.Wanted = append(runs.Wanted, w.Hold.Wanted)
 	}
 
-	fence := q.Queue(db.RunHold, runs.RootPlanIds, runs.PlanIds, runs.WorkerIds, runs.Epochs)
+	fence := q.Queue(db.RunHold, runs.RootPlanIds, runs.PlanIds, runs.WorkerIds, runs.Epochs, runs.Wanted)
 	fence.Query(func(rows pgx.Rows) error {
 		held := make([]bool, len(writes))
 		var place int64
@@ -351,8 +363,11 @@ func hold(q *pgx.Batch, writes []*store.OwnedWrite) {
 
 		if pg.State(err) == leaseLost {
 			for i, w := range writes {
-				if !held[i] {
+				switch {
+				case !held[i]:
 					w.Err = ErrLeaseLost
+				case w.Hold.Wanted != "" && w.Hold.Wanted != w.Hold.Desired:
+					w.Err = ErrAsked
 				}
 			}
 		}

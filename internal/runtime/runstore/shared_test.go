@@ -181,6 +181,32 @@ func TestALostLeaseFailsAlone(t *testing.T) {
 	}
 }
 
+// TestWhatIsAskedFailsAlone checks that a run that should not go on begins nothing, and is told why, and that the others
+// go on.
+func TestWhatIsAskedFailsAlone(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[runstore.Action]runstore.Desired{
+		runstore.Pause: runstore.DesiredPause, runstore.Stop: runstore.DesiredCancel,
+	} {
+		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
+			m := holdMany(t, 30)
+			if err := m.Control(t.Context(), "p11", action, ""); err != nil {
+				t.Fatal(err)
+			}
+
+			asked := make([]runstore.Desired, len(m.leases))
+			errs, _ := m.together(func(i int) error {
+				return m.retitle(i, "together", runstore.GoesOn(), runstore.Asked(&asked[i]))
+			})
+			m.only(11, errs, func(err error) bool { return errors.Is(err, runstore.ErrAsked) })
+			if asked[11] != want || asked[12] != runstore.DesiredRun {
+				t.Errorf("they should %s and %s, want %s and %s", asked[11], asked[12], want, runstore.DesiredRun)
+			}
+		})
+	}
+}
+
 // TestABadRowFailsAlone checks that a run whose row Postgres refuses fails alone, and that one whose row is no row
 // never meets the others.
 func TestABadRowFailsAlone(t *testing.T) {
