@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,9 @@ const (
 	// agentsAtOnce is the number of runs that one worker carries at the same time.
 	agentsAtOnce = 100
 )
+
+// atOnce returns how many runs are carried at the same time: 100, unless the scale is tiny.
+func (b *bench) atOnce() int { return min(agentsAtOnce, b.n(10*agentsAtOnce, 10)) }
 
 // script has what the model and the tool of an agent answer, 1.4 KB a cycle.
 type script struct {
@@ -73,7 +77,6 @@ func (t agentTurn) callsPerSecond() float64   { return t.calls() / t.took.Second
 func (t agentTurn) untilFirstCall() float64   { return ms(t.first) }
 func (t agentTurn) transactions() float64     { return t.used.transactions / t.cycles() }
 func (t agentTurn) walOfCall() float64        { return t.used.wal / t.calls() }
-func (t agentTurn) storedOfRun() float64      { return t.used.stored / float64(t.runs) / 1000 }
 func (t agentTurn) workerSeconds() float64    { return t.used.worker.Seconds() / t.calls() * 1000 }
 func (t agentTurn) postgresSeconds() float64  { return t.used.postgres.Seconds() / t.calls() * 1000 }
 func (t agentTurn) processorSeconds() float64 { return t.workerSeconds() + t.postgresSeconds() }
@@ -93,23 +96,25 @@ func (all agentTurns) each(value func(agentTurn) float64) (values []float64) {
 	return values
 }
 
-// agentTurn measures runs that one worker carries, so many at the same time.
-func (b *bench) agentTurn(ctx context.Context, a agents, runs, atOnce int) (t agentTurn, err error) {
+// agentTurn measures runs that one worker carries, atOnce at the same time: again and again for three seconds times the
+// scale, and at least so many times.
+func (b *bench) agentTurn(ctx context.Context, a agents, atOnce, least int) (t agentTurn, err error) {
 	before, err := a.cost(ctx)
 	if err != nil {
 		return t, err
 	}
 
-	waves := max(1, runs/atOnce)
-	t.runs = waves * atOnce
-	for range waves {
+	waves := 0
+	for ; waves < least || t.took < seconds(3*b.scale); waves++ {
 		took, first, err := a.carry(ctx, atOnce)
 		if err != nil {
 			return t, err
 		}
 		t.took += took
-		t.first += first / time.Duration(waves)
+		t.first += first
 	}
+	t.runs = waves * atOnce
+	t.first /= time.Duration(waves)
 
 	after, err := a.cost(ctx)
 	if err != nil {
@@ -124,6 +129,8 @@ func (b *bench) agentTurn(ctx context.Context, a agents, runs, atOnce int) (t ag
 	return t, err
 }
 
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
 // ourAgents carries agents with a worker of this process.
 type ourAgents struct {
 	*working
@@ -134,15 +141,15 @@ type ourAgents struct {
 	began *atomic.Int64 // when the first call was made, in ns since 1970
 }
 
-// ourAgents starts a worker. stop ends it, and everything else that ours needed.
-func (b *bench) ourAgents(ctx context.Context, db *database) (_ *ourAgents, stop func() error, err error) {
+// startOurs starts a worker. stop ends it, and everything else that it needed.
+func startOurs(ctx context.Context, db *database, texts *script) (_ *ourAgents, stop func() error, err error) {
 	s, err := db.store(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	a := &ourAgents{b: b, db: db, ended: make(chan string, agentsAtOnce), began: new(atomic.Int64)}
-	a.l = loop{cycles: cyclesOfAgent, calls: 1, script: newScript(b.text)}
+	a := &ourAgents{db: db, ended: make(chan string, agentsAtOnce), began: new(atomic.Int64)}
+	a.l = loop{cycles: cyclesOfAgent, calls: 1, script: texts}
 	a.l.ended = func(id string) { a.ended <- id }
 	a.l.thinks = func() { a.began.CompareAndSwap(0, time.Now().UnixNano()) }
 	if a.working, err = work(ctx, s, a.l, 0); err != nil {
@@ -160,13 +167,18 @@ func (a *ourAgents) carry(ctx context.Context, runs int) (took, first time.Durat
 
 func (a *ourAgents) bare(ctx context.Context) (time.Duration, error) {
 	const runs = 100
+	took, err := a.bareRuns(ctx, runs)
+	return took / runs, err
+}
+
+func (a *ourAgents) bareRuns(ctx context.Context, runs int) (time.Duration, error) {
 	start := time.Now()
 	for range runs {
 		if err := a.l.bare(ctx); err != nil {
 			return 0, err
 		}
 	}
-	return time.Since(start) / runs, nil
+	return time.Since(start), nil
 }
 
 func (a *ourAgents) cost(ctx context.Context) (cost, error) { return a.db.cost(ctx, a.b, 0) }
@@ -180,7 +192,7 @@ func measureAgents(ctx context.Context, b *bench) (_ []figure, err error) {
 	}
 	defer func() { err = errors.Join(err, db.drop()) }()
 
-	one, many, err := b.agentsAlone(ctx, db)
+	one, many, stored, err := b.agentsAlone(ctx, db)
 	if err != nil {
 		return nil, err
 	}
@@ -189,43 +201,55 @@ func measureAgents(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, err
 	}
 
+	runs := fmt.Sprintf("%d runs", b.atOnce())
 	return append([]figure{
 		alone("calls of models and tools a second, 1 run", "", one.each(agentTurn.callsPerSecond), nil),
-		alone("the same, 100 runs", "", many.each(agentTurn.callsPerSecond), atLeast(1500)),
-		alone("processor time of 1,000 calls, 100 runs", "s", many.each(agentTurn.processorSeconds), atMost(0.8)),
+		alone("the same, "+runs, "", many.each(agentTurn.callsPerSecond), atLeast(1500)),
+		alone("processor time of 1,000 calls, "+runs, "s", many.each(agentTurn.processorSeconds), atMost(0.8)),
 		alone("the same, of the worker", "s", many.each(agentTurn.workerSeconds), nil),
 		alone("the same, of Postgres", "s", many.each(agentTurn.postgresSeconds), atMost(0.4)),
 		alone("a cycle over the bare loop, 1 run", "ms", one.each(agentTurn.overBare), atMost(4)),
 		alone("from start to first call, 1 run", "ms", one.each(agentTurn.untilFirstCall), atMost(4)),
 		alone("transactions a cycle, 1 run", "", one.each(agentTurn.transactions), nil),
-		alone("the same, 100 runs", "", many.each(agentTurn.transactions), nil),
-		alone("WAL a call, 100 runs", "bytes", many.each(agentTurn.walOfCall), nil),
-		alone("tables and indexes of a run of 10 cycles", "kB", many.each(agentTurn.storedOfRun), atMost(40)),
+		alone("the same, "+runs, "", many.each(agentTurn.transactions), nil),
+		alone("WAL a call, "+runs, "bytes", many.each(agentTurn.walOfCall), nil),
+		alone("tables and indexes of a run of 10 cycles", "kB", []float64{stored}, atMost(40)),
 	}, updates...), nil
 }
 
-// agentsAlone runs agents one by one and many at once, by turns.
-func (b *bench) agentsAlone(ctx context.Context, db *database) (one, many agentTurns, err error) {
-	a, stop, err := b.ourAgents(ctx, db)
+// agentsAlone runs agents one by one and many at once, by turns. stored is how many kB the tables and indexes of a run
+// take: of all runs together, because Postgres adds many pages to a table when several sessions need one.
+func (b *bench) agentsAlone(ctx context.Context, db *database) (one, many agentTurns, stored float64, err error) {
+	a, stop, err := startOurs(ctx, db, newScript(b.text))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
+	a.b = b
 	defer func() { err = errors.Join(err, stop()) }()
 
+	before, err := a.cost(ctx)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	runs := 0
 	for turn := range b.repeats + 1 {
-		single, err := b.agentTurn(ctx, a, b.n(40, 4), 1)
+		single, err := b.agentTurn(ctx, a, 1, 5)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
-		together, err := b.agentTurn(ctx, a, b.n(4*agentsAtOnce, 1), agentsAtOnce)
+		together, err := b.agentTurn(ctx, a, b.atOnce(), 1)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
+
+		runs += single.runs + together.runs
 		if turn > 0 { // the first one is a warm-up
 			one, many = append(one, single), append(many, together)
 		}
 	}
-	return one, many, nil
+
+	after, err := a.cost(ctx)
+	return one, many, after.since(before).stored / float64(runs) / 1000, err
 }
 
 // heapOnlyUpdates returns which share of the updates of some tables wrote no entry of an index. The sessions that

@@ -14,7 +14,7 @@ func TestAgentTurn(t *testing.T) {
 	turn := agentTurn{
 		runs: 5, took: 2 * time.Second, bare: 10 * time.Millisecond,
 		used: cost{
-			worker: 200 * time.Millisecond, postgres: 300 * time.Millisecond, wal: 4_000, transactions: 150, stored: 20_000,
+			worker: 200 * time.Millisecond, postgres: 300 * time.Millisecond, wal: 4_000, transactions: 150,
 		},
 	}
 
@@ -26,7 +26,6 @@ func TestAgentTurn(t *testing.T) {
 		"seconds of both":         {turn.processorSeconds(), 5},
 		"transactions of a cycle": {turn.transactions(), 3},
 		"WAL of a call":           {turn.walOfCall(), 40},
-		"kB of a run":             {turn.storedOfRun(), 4},
 	} {
 		if diff := tt.got - tt.want; diff > 1e-9 || diff < -1e-9 {
 			t.Errorf("%s: got %v, want %v", name, tt.got, tt.want)
