@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/actlog/actlog/clients/packages"
@@ -151,7 +152,8 @@ func measurePeers(ctx context.Context, b *bench) (figures []figure, err error) {
 	for _, p := range append([]peer{{"ours", false, ourWorker}}, peers...) {
 		c, err := b.contestant(ctx, p, file)
 		if err != nil && p.name != "ours" && ctx.Err() == nil {
-			figures = append(figures, alone(p.name, "", nil, nil).noted("not measured: it could not be installed: %s", inOneLine(err)))
+			missing := alone(p.name, "", nil, nil)
+			figures = append(figures, missing.noted("not measured: it could not be installed: %s", inOneLine(err)))
 			continue
 		}
 		if err != nil {
@@ -199,9 +201,8 @@ func (b *bench) contestant(ctx context.Context, p peer, script string) (_ *conte
 		return nil, err
 	}
 
-	folders := peerFolders{
-		programs: b.peersDir, built: b.dir, tools: packages.Tools(filepath.Join(b.peersDir, "..", "..", "..", "clients", "tools")),
-	}
+	tools := filepath.Join(b.peersDir, "..", "..", "..", "clients", "tools")
+	folders := peerFolders{programs: b.peersDir, built: b.dir, tools: packages.Tools(tools)}
 	if c.cmd, err = p.install(ctx, folders); err != nil {
 		return nil, err
 	}
@@ -323,6 +324,7 @@ func (b *bench) startEngine(ctx context.Context, c *contestant) (_ *engineProces
 	e := &engineProcess{b: b, c: c, stdin: stdin}
 	e.cmd = exec.CommandContext(context.WithoutCancel(ctx), c.cmd.Path, c.cmd.Args[1:]...)
 	e.cmd.Env, e.cmd.Stdin = c.env, commands
+	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that kill ends its server too
 	if e.log, err = os.Create(filepath.Join(c.dir, "log")); err != nil {
 		return nil, errors.Join(err, stdin.Close())
 	}
@@ -354,7 +356,7 @@ const patienceForPeer = 3 * time.Minute
 func (e *engineProcess) answer(ctx context.Context, to any) error {
 	ctx, cancel := context.WithTimeout(ctx, patienceForPeer)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = e.cmd.Process.Kill() })()
+	defer context.AfterFunc(ctx, e.kill)()
 
 	line, err := e.answers.ReadBytes('\n')
 	if err == nil {
@@ -423,9 +425,12 @@ func sizeOf(dir string) (bytes float64, err error) {
 	return bytes, err
 }
 
+// kill ends the program, and its server, at once.
+func (e *engineProcess) kill() { _ = syscall.Kill(-e.cmd.Process.Pid, syscall.SIGKILL) }
+
 // stop lets the program end.
 func (e *engineProcess) stop() error {
-	kill := time.AfterFunc(30*time.Second, func() { _ = e.cmd.Process.Kill() })
+	kill := time.AfterFunc(30*time.Second, e.kill)
 	defer kill.Stop()
 	err := e.stdin.Close()
 	return errors.Join(err, e.cmd.Wait(), e.log.Close())

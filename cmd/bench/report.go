@@ -18,7 +18,7 @@ import (
 func measureReport(ctx context.Context, b *bench) (figures []figure, err error) {
 	page, err := os.ReadFile(b.reporting)
 	if errors.Is(err, fs.ErrNotExist) {
-		return []figure{alone("queries", "s", nil, nil).noted("not measured: there is no %s", b.reporting)}, nil
+		return []figure{alone("queries", "ms", nil, nil).noted("not measured: there is no %s", b.reporting)}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func measureReport(ctx context.Context, b *bench) (figures []figure, err error) 
 var reportPeriods = []struct {
 	name   string
 	days   int
-	target float64 // seconds
-}{{"a day", 1, 0.5}, {"30 days", 30, 2}}
+	target float64 // ms
+}{{"a day", 1, 500}, {"30 days", 30, 2_000}}
 
 // reportOn asks questions of a record of so many rows.
 func (b *bench) reportOn(ctx context.Context, rows int, questions []query) (figures []figure, err error) {
@@ -63,7 +63,7 @@ func (b *bench) reportOn(ctx context.Context, rows int, questions []query) (figu
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			figures = append(figures, alone(name, "s", []float64{took}, atMost(period.target)))
+			figures = append(figures, alone(name, "ms", []float64{took}, atMost(period.target)))
 
 			if !q.hasPeriod() {
 				break
@@ -73,11 +73,12 @@ func (b *bench) reportOn(ctx context.Context, rows int, questions []query) (figu
 	return figures, nil
 }
 
-// p95 returns how long a query takes, in seconds: 95 percent of the times are not longer. It asks 20 times, or for ten
-// seconds if that is shorter, but as often as figures are repeated.
+// p95 returns how long a query takes, in ms: 95 percent of the times are not longer. It asks 20 times, or for ten seconds
+// times the scale if that is shorter, but at least as often as figures are repeated. The first time does not count.
 func (b *bench) p95(ctx context.Context, db *database, sql string) (float64, error) {
 	var took []float64
-	for begun := time.Now(); len(took) < 20 && (len(took) <= b.repeats || time.Since(begun) < 10*time.Second); {
+	most := seconds(10 * b.scale)
+	for begun := time.Now(); len(took) <= b.repeats || len(took) <= 20 && time.Since(begun) < most; {
 		start := time.Now()
 		rows, err := db.pool.Query(ctx, sql)
 		if err != nil {
@@ -87,10 +88,10 @@ func (b *bench) p95(ctx context.Context, db *database, sql string) (float64, err
 		if err := rows.Err(); err != nil {
 			return 0, err
 		}
-		took = append(took, time.Since(start).Seconds())
+		took = append(took, ms(time.Since(start)))
 	}
 
-	took = took[1:] // a warm-up
+	took = took[1:]
 	slices.Sort(took)
 	return took[len(took)*95/100], nil
 }
