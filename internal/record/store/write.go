@@ -275,7 +275,9 @@ func (l *requestLoad) finish(err error) ([]load, error) {
 // loads returns loads that are written in place of this one.
 func (l *requestLoad) loads(groups ...[]*request) (loads []load) {
 	for _, requests := range groups {
-		loads = append(loads, &requestLoad{writer: l.writer, requests: requests, apart: l.apart, aside: l.aside})
+		loads = append(loads, &requestLoad{
+			writer: l.writer, requests: requests, apart: l.apart, aside: l.aside, lost: max(0, l.lost-1), // one more try
+		})
 	}
 	return loads
 }

@@ -229,6 +229,32 @@ func TestABadRowFailsAlone(t *testing.T) {
 	}
 }
 
+// TestALostRaceFailsAlone checks that a run whose write loses a race again and again does not keep others waiting.
+func TestALostRaceFailsAlone(t *testing.T) {
+	t.Parallel()
+	m := holdMany(t, 30)
+	for _, statement := range []string{
+		`CREATE FUNCTION public.lose() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = 'serialization_failure'; END $$`,
+		`CREATE TRIGGER lose BEFORE INSERT OR UPDATE ON actlog.plan_execution_record FOR EACH ROW
+			WHEN (NEW.title = 'race') EXECUTE FUNCTION public.lose()`,
+	} {
+		storetest.Exec(t, m.Store.Store, statement)
+	}
+
+	start := time.Now()
+	errs, _ := m.together(func(i int) error {
+		if i == 11 {
+			return m.retitle(i, "race")
+		}
+		return m.retitle(i, "together")
+	})
+	m.only(11, errs, func(err error) bool { return errors.Is(err, record.ErrUnavailable) })
+	if took := time.Since(start); took > store.DefaultRetryFor/2 {
+		t.Errorf("the others waited for %v", took)
+	}
+}
+
 // TestAFormThatWaitsFailsAlone checks that a statement of one run that fails does not fail others.
 func TestAFormThatWaitsFailsAlone(t *testing.T) {
 	t.Parallel()
