@@ -23,7 +23,7 @@ import (
 // waits. The plan that was asked for also has the last tool result, if it is completed. $1 is
 // the plan's id. $2 is the part: as a parameter, it keeps Postgres from opening the other
 // partitions. The caller compares it with the part of the plans. $3 is the root, or NULL.
-var planTree = fieldsql.NewRead(rootsOfID("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
+var planTree = planRead(
 	fieldsql.Section{
 		Kind: record.KindPlan,
 		Columns: append(fieldsql.Readable(record.KindPlan, "p"),
@@ -66,7 +66,14 @@ WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 		From: `FROM actlog.wait_state AS w
 WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND w.state = 'WAITING'`,
 	},
-))
+)
+
+// planRead returns a statement of sections that reads the tree of a plan.
+func planRead(sections ...fieldsql.Section) *fieldsql.Read {
+	return fieldsql.NewRead(
+		rootsOfID("plan_execution_record", "current_plan_id", planOrder)+fieldsql.Union(sections...), sections...,
+	)
+}
 
 const (
 	exceptionWaits = `p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes'`
