@@ -269,16 +269,37 @@ func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 	bounded, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
 	defer cancel()
 
-	plans, err := pg.Read(bounded, r.db, func() ([]PlanSummary, error) {
-		if f.Query == "" {
-			return r.listPlans(bounded, params, deadline)
+	plans, err := pg.Read(bounded, r.db, func() (_ []PlanSummary, err error) {
+		if f.Query != "" {
+			return r.searchPlans(bounded, f.Query, params, deadline)
 		}
-		return r.searchPlans(bounded, f.Query, params, deadline)
+		if f.Agent != "" {
+			if params.Found, err = r.plansOfRareAgent(bounded, f.Agent, deadline); err != nil {
+				return nil, err
+			}
+		}
+		return r.listPlans(bounded, params, deadline)
 	})
 	if errors.Is(err, ErrSlow) || err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: over %v", ErrSlow, f.Timeout)
 	}
 	return plans, err
+}
+
+// rareAgent is how many steps an agent may have whose plans are looked up one by one. Those of others are found among
+// all, newest first.
+const rareAgent = 5_000
+
+// plansOfRareAgent returns the root plans in whose trees an agent works that has few steps; nil if it has many.
+func (r *Reader) plansOfRareAgent(ctx context.Context, agent string, deadline time.Time) ([]string, error) {
+	roots, err := collectBefore(ctx, r, deadline, genericPlan, pgx.RowTo[string], db.PlanOfAgent, agent,
+		int32(rareAgent+1))
+	if err != nil || len(roots) > rareAgent {
+		return nil, err
+	}
+
+	slices.Sort(roots)
+	return append([]string{}, slices.Compact(roots)...), nil // not nil
 }
 
 // PlansAt returns the root plans with these ids that are on record, as a list has them, newest first.
