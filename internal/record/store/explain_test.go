@@ -76,7 +76,7 @@ func TestReadQueryPlans(t *testing.T) {
 	}
 
 	scan := regexp.MustCompile(
-		`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)|\bon thought\b`,
+		`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)|\bon thought\b|wait_open`,
 	)
 	partition := regexp.MustCompile(`on ((?:think_act_record|act_tool_info)_(?:p[0-9]+|default)) `)
 	for _, execute := range []string{

@@ -59,12 +59,14 @@ CROSS JOIN LATERAL (
 ) AS t
 WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
+	// The condition is state = 'WAITING', but not by name: of that there is an index of all trees, which a plan made while
+	// few runs waited would read.
 	fieldsql.Section{
 		Kind: record.KindWait,
 		Columns: fieldsql.Only(fieldsql.Readable(record.KindWait, "w"),
 			"root_plan_id", "plan_id", "wait_id", "type", "title", "form_description", "form_inputs", "start_time"),
 		From: `FROM actlog.wait_state AS w
-WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND w.state = 'WAITING'`,
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_state, 'WAITING') = 'WAITING'`,
 	},
 )
 

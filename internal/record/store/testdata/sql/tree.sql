@@ -74,4 +74,4 @@ SELECT 'wait'::text AS kind,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM actlog.wait_state AS w
-WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND w.state = 'WAITING'
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_state, 'WAITING') = 'WAITING'
