@@ -455,6 +455,39 @@ func (q *Queries) PlanNew(ctx context.Context, db DBTX, rootPlanIds []string) ([
 	return items, nil
 }
 
+const PlanOfAgent = `-- name: PlanOfAgent :many
+SELECT a.root_plan_id
+FROM actlog.agent_execution_record AS a
+WHERE a.agent_name COLLATE "C" = $1::text
+LIMIT $2::integer
+`
+
+type PlanOfAgentParams struct {
+	Agent string
+	Most  int32
+}
+
+// Returns the trees of steps of an agent, in the order of an index, up to a number of steps.
+func (q *Queries) PlanOfAgent(ctx context.Context, db DBTX, arg PlanOfAgentParams) ([]string, error) {
+	rows, err := db.Query(ctx, PlanOfAgent, arg.Agent, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var root_plan_id string
+		if err := rows.Scan(&root_plan_id); err != nil {
+			return nil, err
+		}
+		items = append(items, root_plan_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PlanPlace = `-- name: PlanPlace :one
 SELECT root_plan_id, state
 FROM actlog.plan_execution_record AS x

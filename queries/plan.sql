@@ -292,3 +292,10 @@ CROSS JOIN LATERAL (
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
 ORDER BY COALESCE(p.start_time, p.first_seen_at), p.root_plan_id;
+
+-- name: PlanOfAgent :many
+-- Returns the trees of steps of an agent, in the order of an index, up to a number of steps.
+SELECT a.root_plan_id
+FROM actlog.agent_execution_record AS a
+WHERE a.agent_name COLLATE "C" = @agent::text
+LIMIT @most::integer;

@@ -173,8 +173,8 @@ func TestSchemaRules(t *testing.T) {
 			WHERE k.contype = 'f' AND k.confrelid::regclass::text NOT IN ('actlog.definition', 'actlog.conversation') AND (a.attname <> 'root_plan_id' OR b.attname <> 'root_plan_id')`},
 		{"ids, keys and indexed texts have collation C",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
-			WHERE attnum > 0 AND atttypid = 'text'::regtype AND attcollation <> '"C"'::regcollation
-			AND (attname LIKE '%\_id' OR EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND a.attnum = ANY (i.indkey)))`},
+			WHERE attnum > 0 AND atttypid = 'text'::regtype AND (attname LIKE '%\_id' AND attcollation <> '"C"'::regcollation
+			OR EXISTS (SELECT FROM pg_index AS i CROSS JOIN unnest(i.indkey::smallint[], i.indcollation::oid[]) AS k (num, sorted) WHERE i.indrelid = c.oid AND k.num = a.attnum AND k.sorted <> '"C"'::regcollation))`},
 		{"texts and JSON are compressed with lz4, also in partitions",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			WHERE attnum > 0 AND atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype) AND attcompression <> 'l'
