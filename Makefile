@@ -110,4 +110,4 @@ postgres:
 	@tools/debian 'for initdb in "$$(command -v initdb)" $(addsuffix /initdb,$(POSTGRES_DIRS)); do [ -x "$$initdb" ] && exit; done; exit 1' postgresql
 
 clean: ## Remove everything that was built. The record in .actlog stays.
-	rm -rf bin clients/*/.venv clients/*/node_modules
+	rm -rf bin clients/*/.venv clients/*/node_modules cmd/bench/peers/*/.venv cmd/bench/peers/*/node_modules

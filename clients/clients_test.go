@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/actlog/actlog/clients/packages"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
@@ -107,77 +107,16 @@ func run(t *testing.T, dir string, env []string, args ...string) {
 	t.Logf("%s: %.1fs\n%s", strings.Join(args, " "), time.Since(began).Seconds(), out)
 }
 
+// tools install the packages of clients.
+const tools packages.Tools = "tools"
+
 // install downloads the packages of the lock file of a client into its folder. It returns the
 // folder with the programs that run the client.
 func (c client) install() (bin string, err error) {
 	if c.js {
-		node, err := node()
-		if err != nil {
-			return "", err
-		}
-		npm := filepath.Join(node, "..", "..", "..", "npm", "bin", "npm-cli.js")
-		return filepath.Dir(node), fetch(c.name, "node_modules", "package-lock.json", npmCI(node, npm))
+		return tools.JavaScript(c.name)
 	}
-
-	uv, err := uv()
-	if err != nil {
-		return "", err
-	}
-	if bin, err = filepath.Abs(filepath.Join(c.name, ".venv", "bin")); err != nil {
-		return "", err
-	}
-	return bin, fetch(c.name, ".venv", "requirements.txt",
-		[]string{uv, "venv", "--quiet", "--clear", "--python", filepath.Join(filepath.Dir(uv), "python"), ".venv"},
-		[]string{uv, "pip", "sync", "--quiet", "--python", ".venv/bin/python", "--require-hashes", "requirements.txt"})
-}
-
-// node downloads Node.js and its npm. Those of Debian are too old and silently skip packages.
-var node = sync.OnceValues(func() (string, error) {
-	arch := strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
-	node, err := filepath.Abs(filepath.Join("tools", "node_modules", "node-"+runtime.GOOS+"-"+arch, "bin", "node"))
-	if err != nil {
-		return "", err
-	}
-	return node, fetch("tools", "node_modules", "package-lock.json", npmCI("npm"))
-})
-
-func npmCI(npm ...string) []string {
-	return append(npm, "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
-}
-
-// uv downloads uv, which needs a second where pip needs half a minute.
-var uv = sync.OnceValues(func() (string, error) {
-	uv, err := filepath.Abs(filepath.Join("tools", ".venv", "bin", "uv"))
-	if err != nil {
-		return "", err
-	}
-	return uv, fetch("tools", ".venv", "requirements.txt", []string{"python3", "-m", "venv", "--clear", ".venv"},
-		[]string{
-			".venv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "--requirement", "requirements.txt",
-		})
-})
-
-// fetch runs commands in dir that download the packages of a lock file into the folder into. It
-// does nothing if they were already downloaded for the same lock file.
-func fetch(dir, into, lock string, commands ...[]string) error {
-	want, err := os.ReadFile(filepath.Join(dir, lock))
-	if err != nil {
-		return err
-	}
-
-	fetched := filepath.Join(dir, into, "fetched.lock")
-	if old, err := os.ReadFile(fetched); err == nil && bytes.Equal(old, want) {
-		return nil
-	}
-
-	for _, args := range commands {
-		cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s in %s: %w\n%s", cmd, dir, err, out)
-		}
-	}
-	return os.WriteFile(fetched, want, 0o644)
+	return tools.Python(c.name)
 }
 
 // server is the URL of a running actlog.

@@ -70,7 +70,7 @@ func TestWhatThePageSays(t *testing.T) {
 // has those already.
 func emptyPython(t *testing.T, client, dir string) []string {
 	t.Helper()
-	uv, err := uv()
+	uv, err := tools.UV()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func emptyPython(t *testing.T, client, dir string) []string {
 // what is installed.
 func emptyNode(t *testing.T, client, dir string) []string {
 	t.Helper()
-	node, err := node()
+	node, err := tools.Node()
 	if err != nil {
 		t.Fatal(err)
 	}

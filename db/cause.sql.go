@@ -159,7 +159,7 @@ func (q *Queries) CauseProgress(ctx context.Context, db DBTX) (CauseProgressRow,
 const CauseRows = `-- name: CauseRows :many
 SELECT p.root_plan_id, p.part,
     (NOT EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day))::boolean AS detail,
-    COALESCE(actlog.cause_rows(p.root_plan_id, p.part), 'null')::json AS rows
+    COALESCE(actlog.cause_evidence(p.root_plan_id, p.part), 'null')::json AS rows
 FROM unnest($1::text[]) AS u (id)
 CROSS JOIN LATERAL ( -- one by one, by the primary key
     SELECT x.root_plan_id, x.part

@@ -181,7 +181,7 @@ SELECT
     )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms, s.agent,
-    k.document AS cause_document, CASE WHEN NOT k.made THEN actlog.cause_rows(p.root_plan_id, p.part) END AS cause_rows
+    k.document AS cause_document, CASE WHEN NOT k.made THEN actlog.cause_evidence(p.root_plan_id, p.part) END AS cause_rows
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
     SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.started_by, x.placeholder, x.began_at, x.is_found
@@ -448,6 +448,39 @@ func (q *Queries) PlanNew(ctx context.Context, db DBTX, rootPlanIds []string) ([
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PlanOfAgent = `-- name: PlanOfAgent :many
+SELECT a.root_plan_id
+FROM actlog.agent_execution_record AS a
+WHERE a.agent_name COLLATE "C" = $1::text
+LIMIT $2::integer
+`
+
+type PlanOfAgentParams struct {
+	Agent string
+	Most  int32
+}
+
+// Returns the trees of steps of an agent, in the order of an index, up to a number of steps.
+func (q *Queries) PlanOfAgent(ctx context.Context, db DBTX, arg PlanOfAgentParams) ([]string, error) {
+	rows, err := db.Query(ctx, PlanOfAgent, arg.Agent, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var root_plan_id string
+		if err := rows.Scan(&root_plan_id); err != nil {
+			return nil, err
+		}
+		items = append(items, root_plan_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

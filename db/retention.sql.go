@@ -172,6 +172,17 @@ func (q *Queries) DetailToForget(ctx context.Context, db DBTX) ([]DetailToForget
 	return items, nil
 }
 
+const FailureForget = `-- name: FailureForget :exec
+DELETE FROM actlog.failure AS f
+WHERE f.root_plan_id = ANY ($1::text[]) AND f.kind IN ('thinkAct', 'actTool')
+`
+
+// Removes what failed among the cycles and tool calls of dropped trees.
+func (q *Queries) FailureForget(ctx context.Context, db DBTX, rootPlanIds []string) error {
+	_, err := db.Exec(ctx, FailureForget, rootPlanIds)
+	return err
+}
+
 const LinkSave = `-- name: LinkSave :exec
 
 WITH page AS MATERIALIZED (

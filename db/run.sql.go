@@ -601,10 +601,18 @@ func (q *Queries) RunHadForm(ctx context.Context, db DBTX, planID string) (bool,
 }
 
 const RunHandBack = `-- name: RunHandBack :exec
+WITH held AS MATERIALIZED (
+    SELECT r.root_plan_id, r.plan_id
+    FROM actlog.run AS r
+    WHERE r.worker_id = $1::text AND r.plan_id <> ALL ($2::text[])
+    ORDER BY r.root_plan_id, r.plan_id
+    FOR NO KEY UPDATE
+)
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = now(),
     clock_ran = COALESCE(r.clock_ran, (SELECT GREATEST(w.age - r.clock_from, 0) FROM actlog.worker AS w WHERE w.worker_id = r.worker_id))
-WHERE r.worker_id = $1::text AND r.plan_id <> ALL ($2::text[])
+FROM held AS h
+WHERE r.root_plan_id = h.root_plan_id AND r.plan_id = h.plan_id
 `
 
 type RunHandBackParams struct {
@@ -612,7 +620,8 @@ type RunHandBackParams struct {
 	Kept     []string
 }
 
-// Lets go of all runs of a worker but some, which are due at once. What they worked until its last heartbeat counts.
+// Lets go of all runs of a worker but some, which are due at once. What they worked until its last heartbeat counts. They
+// are locked in the order of RunHold.
 func (q *Queries) RunHandBack(ctx context.Context, db DBTX, arg RunHandBackParams) error {
 	_, err := db.Exec(ctx, RunHandBack, arg.WorkerID, arg.Kept)
 	return err
@@ -639,39 +648,71 @@ func (q *Queries) RunHeld(ctx context.Context, db DBTX, rootPlanID string) (RunH
 	return i, err
 }
 
-const RunHold = `-- name: RunHold :one
+const RunHold = `-- name: RunHold :many
 
-SELECT COALESCE(max(held.desired), actlog.lease_lost()::text)::text AS desired
-FROM (
-    SELECT r.desired
-    FROM actlog.run AS r
-    WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text
-        AND r.worker_id = $3::text AND r.epoch = $4::bigint AND NOT r.done
-    FOR NO KEY UPDATE
-) AS held
+WITH held AS MATERIALIZED (
+    SELECT u.place, r.desired, u.wanted IN ('', r.desired) AS goes_on
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, wanted, place)
+    CROSS JOIN LATERAL ( -- one by one, by the primary key and no other index
+        SELECT x.worker_id, x.epoch, x.done, x.desired
+        FROM actlog.run AS x
+        WHERE x.root_plan_id = u.root_plan_id AND x.plan_id = u.plan_id
+        OFFSET 0
+        FOR NO KEY UPDATE
+    ) AS r
+    WHERE r.worker_id = u.worker_id AND r.epoch = u.epoch AND NOT r.done
+)
+SELECT h.place::bigint AS place, h.desired::text AS desired
+FROM held AS h
+UNION ALL
+SELECT 0, actlog.lease_lost()::text
+WHERE (SELECT count(*) FROM held WHERE goes_on) < cardinality($2::text[])
 `
 
 type RunHoldParams struct {
-	RootPlanID string
-	PlanID     string
-	WorkerID   string
-	Epoch      int64
+	RootPlanIds []string
+	PlanIds     []string
+	WorkerIds   []string
+	Epochs      []int64
+	Wanted      []string
+}
+
+type RunHoldRow struct {
+	Place   int64
+	Desired string
 }
 
 // The runs of the runtime and the workers that hold them. A statement that writes to the record too
 // comes after the one that locks the root plan, as with every writer.
-// Fails with SQLSTATE YA002 unless a worker holds a run under an epoch. From here to the end of the
-// transaction no other worker can claim it. Returns what the run should do.
-func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) (string, error) {
-	row := db.QueryRow(ctx, RunHold,
-		arg.RootPlanID,
-		arg.PlanID,
-		arg.WorkerID,
-		arg.Epoch,
+// Locks runs that workers hold under epochs, in their order, which is that of their ids. From here to the end of the
+// transaction no other worker can claim them. Returns the place of each and what it should do. If some are not held, or
+// should do something else than is wanted (empty: anything), it fails with SQLSTATE YA002, after it has returned those
+// that are held.
+func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) ([]RunHoldRow, error) {
+	rows, err := db.Query(ctx, RunHold,
+		arg.RootPlanIds,
+		arg.PlanIds,
+		arg.WorkerIds,
+		arg.Epochs,
+		arg.Wanted,
 	)
-	var desired string
-	err := row.Scan(&desired)
-	return desired, err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RunHoldRow
+	for rows.Next() {
+		var i RunHoldRow
+		if err := rows.Scan(&i.Place, &i.Desired); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const RunLive = `-- name: RunLive :many

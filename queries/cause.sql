@@ -33,7 +33,7 @@ LIMIT @most::integer;
 -- deleted or changed meanwhile has a higher number in the feed, so its cause is found again.
 SELECT p.root_plan_id, p.part,
     (NOT EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day))::boolean AS detail,
-    COALESCE(actlog.cause_rows(p.root_plan_id, p.part), 'null')::json AS rows
+    COALESCE(actlog.cause_evidence(p.root_plan_id, p.part), 'null')::json AS rows
 FROM unnest(@root_plan_ids::text[]) AS u (id)
 CROSS JOIN LATERAL ( -- one by one, by the primary key
     SELECT x.root_plan_id, x.part

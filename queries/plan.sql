@@ -100,7 +100,7 @@ SELECT
     )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms, s.agent,
-    k.document AS cause_document, CASE WHEN NOT k.made THEN actlog.cause_rows(p.root_plan_id, p.part) END AS cause_rows
+    k.document AS cause_document, CASE WHEN NOT k.made THEN actlog.cause_evidence(p.root_plan_id, p.part) END AS cause_rows
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
     SELECT x.*
@@ -292,3 +292,10 @@ CROSS JOIN LATERAL (
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
 ORDER BY COALESCE(p.start_time, p.first_seen_at), p.root_plan_id;
+
+-- name: PlanOfAgent :many
+-- Returns the trees of steps of an agent, in the order of an index, up to a number of steps.
+SELECT a.root_plan_id
+FROM actlog.agent_execution_record AS a
+WHERE a.agent_name COLLATE "C" = @agent::text
+LIMIT @most::integer;

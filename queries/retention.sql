@@ -325,6 +325,11 @@ SET subject = NULL, form_inputs = NULL, form_description = NULL, title = CASE WH
 FROM page
 WHERE w.root_plan_id = page.root_plan_id AND w.plan_id = page.plan_id AND w.wait_id = page.wait_id;
 
+-- name: FailureForget :exec
+-- Removes what failed among the cycles and tool calls of dropped trees.
+DELETE FROM actlog.failure AS f
+WHERE f.root_plan_id = ANY (@root_plan_ids::text[]) AND f.kind IN ('thinkAct', 'actTool');
+
 -- name: DetailForgotten :exec
 -- Notes that the texts of a dropped period are in no step and no wait.
 UPDATE actlog.dropped_detail SET forgotten = true WHERE from_day = @from_day::date AND to_day = @to_day::date;

@@ -1,17 +1,29 @@
 -- The runs of the runtime and the workers that hold them. A statement that writes to the record too
 -- comes after the one that locks the root plan, as with every writer.
 
--- name: RunHold :one
--- Fails with SQLSTATE YA002 unless a worker holds a run under an epoch. From here to the end of the
--- transaction no other worker can claim it. Returns what the run should do.
-SELECT COALESCE(max(held.desired), actlog.lease_lost()::text)::text AS desired
-FROM (
-    SELECT r.desired
-    FROM actlog.run AS r
-    WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text
-        AND r.worker_id = @worker_id::text AND r.epoch = @epoch::bigint AND NOT r.done
-    FOR NO KEY UPDATE
-) AS held;
+-- name: RunHold :many
+-- Locks runs that workers hold under epochs, in their order, which is that of their ids. From here to the end of the
+-- transaction no other worker can claim them. Returns the place of each and what it should do. If some are not held, or
+-- should do something else than is wanted (empty: anything), it fails with SQLSTATE YA002, after it has returned those
+-- that are held.
+WITH held AS MATERIALIZED (
+    SELECT u.place, r.desired, u.wanted IN ('', r.desired) AS goes_on
+    FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @worker_ids::text[], @epochs::bigint[], @wanted::text[])
+        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, wanted, place)
+    CROSS JOIN LATERAL ( -- one by one, by the primary key and no other index
+        SELECT x.worker_id, x.epoch, x.done, x.desired
+        FROM actlog.run AS x
+        WHERE x.root_plan_id = u.root_plan_id AND x.plan_id = u.plan_id
+        OFFSET 0
+        FOR NO KEY UPDATE
+    ) AS r
+    WHERE r.worker_id = u.worker_id AND r.epoch = u.epoch AND NOT r.done
+)
+SELECT h.place::bigint AS place, h.desired::text AS desired
+FROM held AS h
+UNION ALL
+SELECT 0, actlog.lease_lost()::text
+WHERE (SELECT count(*) FROM held WHERE goes_on) < cardinality(@plan_ids::text[]);
 
 -- name: RunOwned :exec
 -- Fails with SQLSTATE YA004 if the runtime runs any of some plans. The plan of a run is in its tree, so with the
@@ -168,11 +180,20 @@ SET worker_id = NULL, due_at = now()
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
 -- name: RunHandBack :exec
--- Lets go of all runs of a worker but some, which are due at once. What they worked until its last heartbeat counts.
+-- Lets go of all runs of a worker but some, which are due at once. What they worked until its last heartbeat counts. They
+-- are locked in the order of RunHold.
+WITH held AS MATERIALIZED (
+    SELECT r.root_plan_id, r.plan_id
+    FROM actlog.run AS r
+    WHERE r.worker_id = @worker_id::text AND r.plan_id <> ALL (@kept::text[])
+    ORDER BY r.root_plan_id, r.plan_id
+    FOR NO KEY UPDATE
+)
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = now(),
     clock_ran = COALESCE(r.clock_ran, (SELECT GREATEST(w.age - r.clock_from, 0) FROM actlog.worker AS w WHERE w.worker_id = r.worker_id))
-WHERE r.worker_id = @worker_id::text AND r.plan_id <> ALL (@kept::text[]);
+FROM held AS h
+WHERE r.root_plan_id = h.root_plan_id AND r.plan_id = h.plan_id;
 
 -- name: RunSignal :exec
 -- Says that something happened that a run may wait for. If nobody holds it, it is due.

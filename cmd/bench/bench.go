@@ -62,7 +62,8 @@ func (m machine) String() string {
 func newBench(ctx context.Context, c config) (*bench, error) {
 	b := &bench{config: c, text: newText(c.seed)}
 	var err error
-	if b.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.dir, "postgres")}); err != nil {
+	private := embedpg.Config{Dir: filepath.Join(c.dir, "postgres"), Major: c.major}
+	if b.postgres, err = embedpg.Start(ctx, private); err != nil {
 		return nil, err
 	}
 
@@ -124,7 +125,24 @@ type database struct {
 }
 
 // database creates a migrated database without rows on the private Postgres.
-func (b *bench) database(ctx context.Context, name string) (_ *database, err error) {
+func (b *bench) database(ctx context.Context, name string) (*database, error) {
+	d, err := b.emptyDatabase(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+
+	m, err := store.NewMigrator(ctx, d.url, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = errors.Join(m.Up(ctx), m.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.drop())
+	}
+	return d, nil
+}
+
+// emptyDatabase creates a database without tables.
+func (b *bench) emptyDatabase(ctx context.Context, name string) (_ *database, err error) {
 	name = "bench_" + name
 	exec := func(ctx context.Context, sql string) error {
 		admin, err := pgxpool.New(ctx, b.postgres.URL())
@@ -153,14 +171,7 @@ func (b *bench) database(ctx context.Context, name string) (_ *database, err err
 		return exec(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)")
 	}
 
-	m, err := store.NewMigrator(ctx, d.url, slog.New(slog.DiscardHandler))
-	if err == nil {
-		err = errors.Join(m.Up(ctx), m.Close())
-	}
-	if err == nil {
-		d.pool, err = pgxpool.New(ctx, d.url)
-	}
-	if err != nil {
+	if d.pool, err = pgxpool.New(ctx, d.url); err != nil {
 		return nil, errors.Join(err, d.drop())
 	}
 	return d, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -18,7 +19,12 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if worker := []string{workerCommand}; slices.Equal(os.Args[1:], worker) { // see TestPeers
+		os.Exit(run(context.Background(), worker, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // TestBench measures a few figures at a tiny scale and checks what is printed, and where. The gate
 // measures everything at one percent.
@@ -62,7 +68,7 @@ func TestBench(t *testing.T) {
 		}
 	}
 
-	for name, n := range map[string]int{"write": 3, "call": 3, "report": 1, "memory": 2} {
+	for name, n := range map[string]int{"write": 3, "call": 3, "report": 2, "memory": 2} {
 		if seen[name] != n {
 			t.Errorf("%d figures of %s, want %d", seen[name], name, n)
 		}
@@ -73,6 +79,26 @@ func TestBench(t *testing.T) {
 	for _, profile := range []string{"cpu", "mem"} {
 		if info, err := os.Stat(filepath.Join(dir, profile)); err != nil || info.Size() == 0 {
 			t.Errorf("profile %s: %v, %v", profile, info, err)
+		}
+	}
+}
+
+// TestPeers: where no other engine can be installed, ours is measured alone, and each of the others says why not.
+func TestPeers(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	nothing := filepath.Join(t.TempDir(), "a", "b", "c")
+	args := []string{"-bench", groupPeers, "-peers", nothing, "-scale", "0.001", "-repeats", "1"}
+	if code := run(t.Context(), args, &out, &out); code != exitDone {
+		t.Fatalf("exit code %d:\n%s", code, &out)
+	}
+
+	if !strings.Contains(out.String(), "peers: calls a second, 10 runs") {
+		t.Errorf("ours was not measured:\n%s", &out)
+	}
+	for _, p := range peers {
+		if want := "peers: " + p.name + ": not measured: it could not be installed: "; !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &out)
 		}
 	}
 }
@@ -88,6 +114,8 @@ func TestUsage(t *testing.T) {
 		{"-bench write,nothing", exitUsage, "-bench nothing: no such group; the groups are write, http"},
 		{"-scale 0", exitUsage, "-scale must be more than 0"},
 		{"-texts -1", exitUsage, "-texts must be at least 0"},
+		{"-postgres -1", exitUsage, "-postgres must be a major version"},
+		{"-bench write -postgres 9", exitFailed, "version 9; "},
 		{"-repeats 0", exitUsage, "-repeats must be at least 1"},
 		{"write", exitUsage, `"write" is not a flag`},
 		{"-dir .", exitFailed, "-dir . must be an empty folder"},
@@ -137,6 +165,23 @@ func TestQueriesOf(t *testing.T) {
 	want := []query{{"One", "SELECT 1;"}, {"Two", "WITH x AS (SELECT 2)\n-- # no heading\nSELECT * FROM x"}}
 	if got := queriesOf(page); !slices.Equal(got, want) {
 		t.Errorf("queriesOf(page) = %q, want %q", got, want)
+	}
+}
+
+func TestPeriodOfQuery(t *testing.T) {
+	t.Parallel()
+	q := query{"Slower?", "SELECT at >= now() - interval '7 days' WHERE at >= now() - interval '14 days' - interval '30 minutes'"}
+	want := "SELECT at >= now() - interval '360 hours' WHERE at >= now() - interval '720 hours' - interval '30 minutes'"
+	if got := q.of(30); got != want {
+		t.Errorf("of 30 days: got %s, want %s", got, want)
+	}
+
+	q = query{"Last night?", "WHERE at >= now() - interval '12 hours'"}
+	if got, want := q.of(1), "WHERE at >= now() - interval '24 hours'"; got != want {
+		t.Errorf("of a day: got %s, want %s", got, want)
+	}
+	if stuck := (query{"Stuck?", "WHERE at < now() - interval '30 minutes'"}); stuck.hasPeriod() {
+		t.Errorf("%s has a period", stuck.title)
 	}
 }
 

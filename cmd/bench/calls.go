@@ -9,7 +9,7 @@ import (
 
 // fillCalls adds tool calls by SQL: plans with 5 steps, each with 2 cycles, each with 5 calls. The
 // plans are spread over whole weeks; the last one was ago weeks ago. The texts are short, because
-// neither reports nor retention read them.
+// neither reports nor retention read them. Some names are those that docs/reporting.md asks for.
 func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago int) error {
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE sample ON COMMIT DROP AS SELECT n - 1 AS n, value FROM "+
@@ -26,14 +26,14 @@ func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago i
 			{`SELECT actlog.add_partition(t, day, day + 7) FROM week, unnest(ARRAY['think_act_record', 'act_tool_info']) AS t
 				WHERE to_regclass('actlog.' || t || '_p' || to_char(day, 'YYYYMMDD')) IS NULL`, nil},
 			{`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, name, title, user_id, project, told_state, start_time, end_time)
-				SELECT id, id, day, seen, 'kind-' || i % 20, value, 'user-' || i % 100, 'project-' || i % 3, CASE WHEN i % 20 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, seen, seen + interval '10 minutes'
+				SELECT id, id, day, seen, CASE i % 20 WHEN 1 THEN 'answer-ticket' ELSE 'kind-' || i % 20 END, value, CASE i % 100 WHEN 1 THEN 'ada' ELSE 'user-' || i % 100 END, 'project-' || i % 3, CASE WHEN i % 20 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, seen, seen + interval '10 minutes'
 				FROM generate_series(0, $1::integer / 50 - 1) AS i
 				JOIN week ON week.n = i % (SELECT count(*) FROM week)
 				JOIN sample ON sample.n = 1 + 4 * (i % 100)
 				CROSS JOIN LATERAL (SELECT 'plan-' || md5(i::text) AS id, (day + make_interval(secs => i * 7919 % 590000)) AT TIME ZONE 'utc' AS seen) AS x`, []any{calls}},
 			{`INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, plan_id, part, step_index, agent_name, agent_version, model_name, told_state, start_time, end_time,
 					cycles, completed_cycles, model_calls, tool_calls, failures, input_tokens, output_tokens, cost_usd, think_ms, tool_ms)
-				SELECT root_plan_id, 'step-' || substr(root_plan_id, 6) || '-' || s, root_plan_id, part, s, 'agent-' || s, 'v' || s % 2, 'large-1', state, start_time + make_interval(mins => 2 * s), start_time + make_interval(mins => 2 * s + 2),
+				SELECT root_plan_id, 'step-' || substr(root_plan_id, 6) || '-' || s, root_plan_id, part, s, CASE s WHEN 1 THEN 'researcher' ELSE 'agent-' || s END, 'v' || s % 2, 'large-1', state, start_time + make_interval(mins => 2 * s), start_time + make_interval(mins => 2 * s + 2),
 					2, 2, 2, 10, CASE state WHEN 'FAILED' THEN 1 ELSE 0 END, 3000, 300, 0.012, 6000, 4000
 				FROM actlog.plan_execution_record, generate_series(0, 4) AS s`, nil},
 			{`INSERT INTO actlog.think_act_record (root_plan_id, step_id, seq, part, think_input, think_output, told_state, model_name, input_tokens, output_tokens, told_cost_usd, think_start_time, think_end_time)

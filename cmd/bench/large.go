@@ -59,7 +59,12 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 		{found + ", no hit", "/api/v1/plans/" + said + "/search?q=zyzzyva", "", nil},
 		{found + ", 50 hits", "/api/v1/plans/" + said + "/search?q=e", "", atMost(150)},
 		{list, "/api/v1/plans?limit=50", "", atMost(20)},
-		{list + ", of one user", "/api/v1/plans?limit=50&userId=user-7", "", nil},
+		{list + ", of one user", "/api/v1/plans?limit=50&userId=user-7", "", atMost(20)},
+		{list + ", of one project", "/api/v1/plans?limit=50&project=project-7", "", atMost(20)},
+		{list + ", of one tag", "/api/v1/plans?limit=50&tag=tag-7", "", atMost(20)},
+		{list + ", of one agent", "/api/v1/plans?limit=50&agent=agent-7", "", atMost(20)},
+		{list + ", of a user with one plan, the oldest", "/api/v1/plans?limit=50&userId=user-rare", "", atMost(20)},
+		{list + ", of an agent with one plan, the oldest", "/api/v1/plans?limit=50&agent=agent-rare", "", atMost(20)},
 	} {
 		took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 			start := time.Now()
@@ -207,19 +212,23 @@ func (t *text) manyCalls(n int) (root string, changes []record.Change) {
 	return root, changes
 }
 
-// fillPlans adds plans of one step, first seen one second apart.
+// fillPlans adds plans of one step, first seen one second apart. A user, project, tag or agent has one of a thousand
+// plans, the oldest plan has those that no other has.
 func fillPlans(ctx context.Context, db *database, n int) error {
 	const filled = `
-		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, name, title, user_id, told_state, start_time, end_time)
-		SELECT id, id, DATE '2026-01-05', seen, 'kind-' || i % 20, 'A title of plan ' || i, 'user-' || i % 1000,
+		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, name, title, user_id, project, tags, told_state, start_time, end_time)
+		SELECT id, id, DATE '2026-01-05', seen, 'kind-' || i % 20, 'A title of plan ' || i, 'user-' || k, 'project-' || k, ARRAY['tag-' || k, 'nightly'],
 			CASE WHEN i % 20 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, seen, seen + interval '1 minute'
-		FROM generate_series(1, $1::integer) AS i, LATERAL (SELECT 'plan-' || md5(i::text) AS id, now() - make_interval(secs => i) AS seen) AS x`
+		FROM generate_series(1, $1::integer) AS i, LATERAL (
+			SELECT 'plan-' || md5(i::text) AS id, now() - make_interval(secs => i) AS seen,
+				CASE WHEN i = $1::integer THEN 'rare' ELSE (i % 1000)::text END AS k
+		) AS x`
 
 	_, err := db.pool.Exec(ctx, filled, n)
 	if err == nil {
 		_, err = db.pool.Exec(ctx, `
 			INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, plan_id, part, agent_name, told_state, model_calls, tool_calls, failures, input_tokens, output_tokens)
-			SELECT root_plan_id, 'step-' || substr(root_plan_id, 6), root_plan_id, part, 'agent', 'COMPLETED', 4, 6, 0, 4000, 800
+			SELECT root_plan_id, 'step-' || substr(root_plan_id, 6), root_plan_id, part, replace(user_id, 'user', 'agent'), 'COMPLETED', 4, 6, 0, 4000, 800
 			FROM actlog.plan_execution_record WHERE root_plan_id LIKE 'plan-%' AND name IS NOT NULL`)
 	}
 	if err != nil {

@@ -51,7 +51,7 @@ var groups = []group{
 	{"textsearch", "a search in what conversations say", measureTextSearch},
 	{"growth", "reads and writes as the record grows a hundredfold", measureGrowth},
 	{"call", "one call of a Recorder, against a commit of one row", measureCall},
-	{"report", "the queries of docs/reporting.md", measureReport},
+	{"report", "the questions of docs/reporting.md, on 3 and on 10 million rows", measureReport},
 	{"retention", "dropping a partition of a million tool calls", measureRetention},
 	{"servers", "four servers of one database, against one", measureServers},
 	{"replica", "lists, searches and charts at a replica, against the primary", measureReplica},
@@ -59,7 +59,11 @@ var groups = []group{
 	{"page", "runs of many rows in Chromium", measurePage},
 	{"run", "the runtime: claims, boundaries, waiting, rebuilding", measureRun},
 	{"memory", "the memory of actlog serve", measureMemory},
+	{groupPeers, "agents on our runtime, against those of others, which it installs", measurePeers},
 }
+
+// groupPeers is measured only when it is asked for, because it installs programs.
+const groupPeers = "peers"
 
 func groupNames() (names []string) {
 	for _, g := range groups {
@@ -79,6 +83,8 @@ type config struct {
 	dir        string
 	actlog     string
 	reporting  string
+	peersDir   string
+	major      int
 	cpuProfile string
 	memProfile string
 }
@@ -92,6 +98,14 @@ func main() {
 
 // run is the program. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if slices.Equal(args, []string{workerCommand}) {
+		if err := serveAgents(ctx); err != nil {
+			fmt.Fprintf(stderr, "bench: %v\n", err)
+			return exitFailed
+		}
+		return exitDone
+	}
+
 	c, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitDone
@@ -119,12 +133,16 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.IntVar(&c.repeats, "repeats", 5, "number of measurements per figure, without the warm-up")
 	f.Uint64Var(&c.seed, "seed", 1, "seed of the texts")
 
-	names := f.String("bench", strings.Join(groupNames(), ","), "groups of figures to measure")
+	usual := slices.DeleteFunc(groupNames(), func(name string) bool { return name == groupPeers })
+	names := f.String("bench", strings.Join(usual, ","), "groups of figures to measure; "+groupPeers+" is one more")
 	f.StringVar(&c.json, "json", "", "file to write the figures to, as JSON")
 	f.StringVar(&c.dir, "dir", "",
 		"empty folder for the data (default: a temporary one); it must be on a disk, because durable writes are measured")
+	f.IntVar(&c.major, "postgres", 0,
+		"major version of Postgres, which is downloaded if it is not installed (default: the newest that is installed)")
 	f.StringVar(&c.actlog, "actlog", "", "actlog program whose memory is measured (default: build it)")
 	f.StringVar(&c.reporting, "reporting", "docs/reporting.md", "page whose queries are measured")
+	f.StringVar(&c.peersDir, "peers", "cmd/bench/peers", "folder with the programs of the group peers")
 	f.StringVar(&c.cpuProfile, "cpuprofile", "", "file for the CPU profile; its label side is ours or beside")
 	f.StringVar(&c.memProfile, "memprofile", "", "file for the profile of allocations")
 
@@ -145,6 +163,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		return c, fmt.Errorf("-scale must be more than 0 and at most 100, not %v", c.scale)
 	case c.texts < 0:
 		return c, fmt.Errorf("-texts must be at least 0, not %d", c.texts)
+	case c.major < 0:
+		return c, fmt.Errorf("-postgres must be a major version such as 17, not %d", c.major)
 	case c.repeats < 1:
 		return c, fmt.Errorf("-repeats must be at least 1, not %d", c.repeats)
 	}

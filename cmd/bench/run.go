@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +28,10 @@ import (
 // costs to wait, and to rebuild an agent from its rows. Models and tools answer at once, so that what
 // is measured is the runtime.
 func measureRun(ctx context.Context, b *bench) (figures []figure, err error) {
+	if figures, err = measureAgents(ctx, b); err != nil {
+		return nil, err
+	}
+
 	db, err := b.database(ctx, "run")
 	if err != nil {
 		return nil, err
@@ -58,6 +60,8 @@ type loop struct {
 	cycles, calls int
 	asks          bool                // a human first
 	began, ended  func(planID string) // may be nil
+	thinks        func()              // called by each call of the model; may be nil
+	script        *script             // nil: short texts
 }
 
 // wants is what the loop asks the model for in each cycle.
@@ -66,6 +70,19 @@ func (l loop) wants() (calls []model.ToolCall) {
 		calls = append(calls, model.ToolCall{ID: strconv.Itoa(i), Name: "look", Arguments: `{"name":"main.go"}`})
 	}
 	return calls
+}
+
+// model returns the model of the loop, which answers after a time.
+func (l loop) model(after time.Duration) quick {
+	return quick{calls: l.wants(), after: after, thinks: l.thinks, script: l.script}
+}
+
+// tools returns the tools of the loop.
+func (l loop) tools() *tool.Set {
+	if l.script != nil {
+		return l.script.tools
+	}
+	return look
 }
 
 // Kind implements [engine.Executor].
@@ -101,7 +118,7 @@ func (l loop) Advance(ctx context.Context, run *engine.Run) (engine.Result, erro
 		return engine.Result{}, err
 	}
 
-	t := engine.Thinking{Model: m, Tools: look}
+	t := engine.Thinking{Model: m, Tools: l.tools()}
 	talk := []model.Message{model.System("You are measured."), model.User("Go on.")}
 	for seq := range l.cycles {
 		t.Messages = slices.Clone(talk)
@@ -128,23 +145,28 @@ func said(calls []model.ToolCall, results []tool.Result) model.Message {
 	return model.Results(all...)
 }
 
-// look is a set with one tool, which answers at once.
-var look = func() *tool.Set {
+// look answers with short texts.
+var look = looking(func(name string) string { return "package main // " + name })
+
+// looking returns a set with one tool, which answers at once.
+func looking(result func(name string) string) *tool.Set {
 	set, err := tool.NewSet(tool.Func("look", "Looks.", func(_ context.Context, in struct {
 		Name string `json:"name"`
 	}) (string, error) {
-		return "package main // " + in.Name, nil
+		return result(in.Name), nil
 	}))
 	if err != nil {
 		panic(err) // the tool is written above
 	}
 	return set
-}()
+}
 
 // quick is a model that asks for calls after a time.
 type quick struct {
-	calls []model.ToolCall
-	after time.Duration
+	calls  []model.ToolCall
+	after  time.Duration
+	thinks func()
+	script *script
 }
 
 // Provider implements [model.Model].
@@ -155,13 +177,20 @@ func (quick) Name() string { return "quick" }
 
 // Generate implements [model.Model].
 func (q quick) Generate(ctx context.Context, _ model.Request, _ func(model.Delta)) (*model.Response, error) {
+	if q.thinks != nil {
+		q.thinks()
+	}
 	if q.after > 0 {
 		if err := pg.Pause(ctx, q.after); err != nil {
 			return nil, err
 		}
 	}
 
-	m := model.Message{Role: model.RoleAssistant, Parts: []model.Part{{Text: "I look."}}}
+	text := "I look."
+	if q.script != nil {
+		text = q.script.answer()
+	}
+	m := model.Message{Role: model.RoleAssistant, Parts: []model.Part{{Text: text}}}
 	for _, call := range q.calls {
 		m.Parts = append(m.Parts, model.Part{Call: &call})
 	}
@@ -171,7 +200,10 @@ func (q quick) Generate(ctx context.Context, _ model.Request, _ func(model.Delta
 }
 
 // benchParts are the parts of the runs.
-type benchParts struct{ model model.Model }
+type benchParts struct {
+	model model.Model
+	tools *tool.Set
+}
 
 // Provides implements [engine.Parts].
 func (benchParts) Provides() []string { return nil }
@@ -183,7 +215,9 @@ func (benchParts) Definition(string, string) (json.RawMessage, bool) { return ni
 func (p benchParts) Model(string) (model.Model, bool) { return p.model, true }
 
 // Tools implements [engine.Parts].
-func (benchParts) Tools(context.Context, []string) ([]tool.Tool, error) { return look.Tools(), nil }
+func (p benchParts) Tools(context.Context, []string) ([]tool.Tool, error) {
+	return p.tools.Tools(), nil
+}
 
 // Names implements [engine.Parts].
 func (benchParts) Names(string) []string { return nil }
@@ -206,7 +240,7 @@ type working struct {
 func work(ctx context.Context, s *store.Store, l loop, after time.Duration) (*working, error) {
 	e, err := engine.New(engine.Config{
 		Store: runstore.New(s), Executors: []engine.Executor{l}, Slots: 2_000,
-		Parts: func() (engine.Parts, func()) { return benchParts{quick{l.wants(), after}}, func() {} },
+		Parts: func() (engine.Parts, func()) { return benchParts{l.model(after), l.tools()}, func() {} },
 	})
 	if err != nil {
 		return nil, err
@@ -224,7 +258,10 @@ func (w *working) start(ctx context.Context) (string, error) {
 }
 
 // writes returns how often runs were put on record.
-func (w *working) writes() (float64, error) {
+func (w *working) writes() (float64, error) { return w.counted("actlog_run_writes_total") }
+
+// counted returns the value of a counter of the engine, of all labels together.
+func (w *working) counted(name string) (n float64, err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(w.Metrics()...)
 	families, err := registry.Gather()
@@ -233,15 +270,24 @@ func (w *working) writes() (float64, error) {
 	}
 
 	for _, f := range families {
-		if f.GetName() == "actlog_run_writes_total" {
-			return f.GetMetric()[0].GetCounter().GetValue(), nil
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			n += m.GetCounter().GetValue()
 		}
 	}
-	return 0, errors.New("the engine does not count its writes")
+	return n, nil
 }
 
 // runs starts a number of runs at once and waits until they have ended.
 func (w *working) runs(ctx context.Context, n int, ended <-chan string) error {
+	const counter = "actlog_run_ended_total" // counts those whose end is committed
+	before, err := w.counted(counter)
+	if err != nil {
+		return err
+	}
+
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
@@ -259,7 +305,16 @@ func (w *working) runs(ctx context.Context, n int, ended <-chan string) error {
 			return ctx.Err()
 		}
 	}
-	return nil
+
+	for {
+		now, err := w.counted(counter)
+		if err != nil || now >= before+float64(n) {
+			return err
+		}
+		if err := pg.Pause(ctx, 200*time.Microsecond); err != nil {
+			return err
+		}
+	}
 }
 
 // measureClaims measures how long a run waits for a worker that has nothing to do.
@@ -294,7 +349,7 @@ func measureClaims(ctx context.Context, b *bench, _ *database, s *store.Store) (
 
 // measureBoundaries measures how many boundaries 100 runs at once pass in a second: what is committed
 // before something begins, or after it ended; and the processor time of one.
-func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Store) (_ []figure, err error) {
+func measureBoundaries(ctx context.Context, b *bench, db *database, s *store.Store) (_ []figure, err error) {
 	const runs = 100
 	ended := make(chan string, runs)
 	w, err := work(ctx, s, loop{cycles: 10, calls: 2, ended: func(id string) { ended <- id }}, 0)
@@ -309,7 +364,7 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 		if err != nil {
 			return 0, err
 		}
-		own, all, err := processorTime()
+		used, err := db.cost(ctx, b, 0)
 		if err != nil {
 			return 0, err
 		}
@@ -326,11 +381,15 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 		if err != nil {
 			return 0, err
 		}
-		ownAfter, allAfter, err := processorTime()
-		if all = allAfter - all; all > 0 {
-			times = append(times, ms(all)/(after-before))
-			shares = append(shares, 1-float64(ownAfter-own)/float64(all))
+		usedAfter, err := db.cost(ctx, b, 0)
+		if err != nil {
+			return 0, err
 		}
+
+		used = usedAfter.since(used)
+		all := used.worker + used.postgres
+		times = append(times, ms(all)/(after-before))
+		shares = append(shares, used.postgres.Seconds()/all.Seconds())
 		return (after - before) / took, err
 	}, nil)
 	if err != nil {
@@ -342,33 +401,6 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 		alone("processor time of a boundary", "ms", times, nil),
 		alone("share of Postgres in it", "", shares, nil),
 	}, nil
-}
-
-// processorTime returns the time that this process has spent, and that of all processes: Postgres is most of
-// the rest where nothing else runs. Both are 0 where the system does not tell.
-func processorTime() (own, all time.Duration, err error) {
-	content, err := os.ReadFile("/proc/stat")
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, 0, nil
-	}
-	if err != nil {
-		return 0, 0, err
-	}
-
-	const tick = 10 * time.Millisecond
-	line, _, _ := strings.Cut(string(content), "\n")
-	for i, field := range strings.Fields(line) {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if i > 0 && i < 8 && i != 4 && i != 5 && err == nil { // neither idle, nor waiting for a disk
-			all += time.Duration(n) * tick
-		}
-	}
-
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return 0, 0, fmt.Errorf("processor time of this process: %w", err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), all, nil
 }
 
 // measureCycle measures what the runtime costs a run that is alone: a cycle with two calls, against the
@@ -464,7 +496,7 @@ func measureSize(ctx context.Context, b *bench, db *database, s *store.Store) (_
 
 // bare does what a run does, without a record.
 func (l loop) bare(ctx context.Context) error {
-	m := quick{calls: l.wants()}
+	m := l.model(0)
 	talk := []model.Message{model.System("You are measured."), model.User("Go on.")}
 	for range l.cycles {
 		answer, err := m.Generate(ctx, model.Request{Messages: talk}, nil)
@@ -474,7 +506,7 @@ func (l loop) bare(ctx context.Context) error {
 
 		var results []tool.Result
 		for _, call := range answer.Message.Calls() {
-			t, _ := look.Get(call.Name)
+			t, _ := l.tools().Get(call.Name)
 			result, err := tool.Do(ctx, t, tool.Policy{}, tool.Call{ID: call.ID, Arguments: json.RawMessage(call.Arguments)}, 0)
 			if err != nil {
 				return err

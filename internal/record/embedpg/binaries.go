@@ -75,7 +75,10 @@ func findBinaries(ctx context.Context, cfg Config, major int) (binaries, error) 
 
 	wanted, install := fmt.Sprintf("%d or newer", minMajor), "postgresql"
 	if major != 0 {
-		wanted = fmt.Sprintf("%d, which created the data in %s", major, cfg.Dir)
+		wanted = strconv.Itoa(major)
+		if major != cfg.Major {
+			wanted += ", which created the data in " + cfg.Dir
+		}
 		install = fmt.Sprintf("postgresql-%d", major)
 	}
 	for _, b := range found {

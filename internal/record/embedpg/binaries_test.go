@@ -99,6 +99,17 @@ func TestNoPostgres(t *testing.T) {
 	}
 }
 
+// TestMajor: new data is of the version that the program asks for, and of no other.
+func TestMajor(t *testing.T) {
+	t.Parallel()
+	const major = 99
+	_, err := Start(t.Context(), Config{Dir: t.TempDir(), Major: major, Offline: true})
+	if !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), "of version 99") ||
+		strings.Contains(err.Error(), "created the data") {
+		t.Errorf("start Postgres %d: %v", major, err)
+	}
+}
+
 func TestDataOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

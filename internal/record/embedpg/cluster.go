@@ -3,6 +3,7 @@
 package embedpg
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -52,7 +53,7 @@ func openCluster(ctx context.Context, cfg Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.bin, err = findBinaries(ctx, cfg, major); err != nil {
+	if c.bin, err = findBinaries(ctx, cfg, cmp.Or(major, cfg.Major)); err != nil {
 		return nil, err
 	}
 

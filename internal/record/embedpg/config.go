@@ -22,6 +22,10 @@ type Config struct {
 	// with mode 0700 if missing. Data in it is never removed. Required.
 	Dir string
 
+	// Major is the major version of Postgres for new data. What is in Dir is opened by the version that created it.
+	// Default: the newest that is installed.
+	Major int
+
 	// Logger receives starts, restarts and stops. Default: discard.
 	Logger *slog.Logger
 

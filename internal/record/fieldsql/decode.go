@@ -1,6 +1,7 @@
 package fieldsql
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -24,34 +25,40 @@ import (
 // Rows go from the wire into the structs, in few allocations.
 type Read struct {
 	SQL     string
-	targets sync.Map // []target by record.Kind
+	kinds   map[record.Kind]map[string]int // where the columns of a kind are; nil: the rows name their columns
+	targets sync.Map                       // []target by record.Kind
 }
 
-// NewRead returns a read.
-func NewRead(sql string) *Read { return &Read{SQL: sql} }
+// NewRead returns a read. Of a statement of sections, [Union] or [Sorted], it takes these: the names of its columns are
+// not those of all sections.
+func NewRead(sql string, sections ...Section) *Read {
+	r := &Read{SQL: sql}
+	if len(sections) > 0 {
+		_, r.kinds = placed(sections)
+	}
+	return r
+}
 
 // target is a column and the field that it fills: of which struct, and at which place.
 type target struct{ column, into, field int }
 
 // Rows decodes all rows and closes them. into returns the structs that the next row fills, as
-// pointers: of one name, the first that has it. kind is the row's, if the first column is
-// named so. done is called when a row is decoded. Both may end the reading with an error.
+// pointers: of one name, the first that has it. kind is the row's, in a statement of sections. done is
+// called when a row is decoded. Both may end the reading with an error.
 func (r *Read) Rows(rows pgx.Rows, into func(kind record.Kind) ([]any, error), done func() error) error {
 	defer rows.Close()
 
 	var d decoder
-	var named bool
 	var kind, last record.Kind
 	var targets []target
 	var structs []reflect.Value
 	for first := true; rows.Next(); first = false {
 		if first { // a failed batch has no columns to ask for
 			d = decoder{columns: rows.FieldDescriptions(), types: rows.TypeMap()}
-			named = len(d.columns) > 0 && d.columns[0].Name == "kind"
 		}
 
 		raw := rows.RawValues()
-		if named && string(raw[0]) != string(kind) {
+		if r.kinds != nil && string(raw[0]) != string(kind) {
 			kind = record.Kind(raw[0])
 		}
 		pointers, err := into(kind)
@@ -84,15 +91,26 @@ func (r *Read) targetsOf(kind record.Kind, columns []pgconn.FieldDescription, st
 		return known.([]target)
 	}
 
+	names := map[string]int{}
+	if r.kinds == nil {
+		for column, c := range columns {
+			names[c.Name] = column
+		}
+	}
+	for name, place := range r.kinds[kind] {
+		names[name] = place + 1 // the first column is kind
+	}
+
 	var targets []target
-	for column, c := range columns {
+	for name, column := range names {
 		for into, s := range structs {
-			if place, ok := fieldOf(s.Type(), c.Name); ok {
+			if place, ok := fieldOf(s.Type(), name); ok {
 				targets = append(targets, target{column, into, place})
 				break
 			}
 		}
 	}
+	slices.SortFunc(targets, func(a, b target) int { return cmp.Compare(a.column, b.column) })
 	r.targets.Store(kind, targets)
 	return targets
 }

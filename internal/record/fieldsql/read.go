@@ -2,6 +2,7 @@ package fieldsql
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,38 +15,113 @@ type Section struct {
 	Kind    record.Kind
 	Columns []Column
 	From    string // what follows the select list: FROM, WHERE
+	// Sort has columns by which a sorted statement orders its rows, with names of their own. Sections share them by name.
+	Sort []Column
 }
 
-// Union returns the SQL of sections that share their columns by name. The first column, kind,
-// names the kind of a row. A section has NULL for the columns of others.
-func Union(sections ...Section) string {
-	var all []Column
-	seen := map[string]bool{}
-	for _, section := range sections {
-		for _, c := range section.Columns {
-			if !seen[c.Name] {
-				seen[c.Name] = true
-				all = append(all, c)
-			}
-		}
-	}
+// Union returns the SQL of sections. The first column, kind, names the kind of a row. Sections share the other columns
+// by type, whatever their names: most of what a small read takes is to set up its columns. So each kind has its columns
+// in places of its own, see [NewRead], and NULL in the other places.
+func Union(sections ...Section) string { return union(sections, nil) }
 
+// Sorted returns the SQL of sections whose rows come in an order of their columns for sorting; the row is r.
+func Sorted(order string, sections ...Section) string {
+	var sort []Column
+	for _, section := range sections {
+		sort = withColumns(sort, section.Sort)
+	}
+	return "SELECT *\nFROM (\n" + union(sections, sort) + "\n) AS r\nORDER BY " + order
+}
+
+func union(sections []Section, sort []Column) string {
+	places, kinds := placed(sections)
 	selects := make([]string, len(sections))
 	for i, section := range sections {
-		columns := make([]Column, len(all))
-		for j, c := range all {
-			columns[j] = Column{Name: c.Name, SQL: "NULL"}
+		values := make([]string, len(places))
+		for place, typ := range places {
+			values[place] = "NULL"
 			if i == 0 { // its types are those of the whole
-				columns[j].SQL += "::" + c.Type
-			}
-			if own := slices.IndexFunc(section.Columns, func(o Column) bool { return o.Name == c.Name }); own >= 0 {
-				columns[j].SQL = section.Columns[own].SQL
+				values[place] += "::" + typ
 			}
 		}
+		for _, c := range section.Columns {
+			values[kinds[section.Kind][c.Name]] = c.SQL
+		}
 
-		selects[i] = fmt.Sprintf("SELECT\n    '%s'::text AS kind,\n    %s\n%s", section.Kind, Select(columns), section.From)
+		for _, c := range sort {
+			value := "NULL::" + c.Type
+			if own := slices.IndexFunc(section.Sort, func(o Column) bool { return o.Name == c.Name }); own >= 0 {
+				value = section.Sort[own].SQL
+			}
+			values = append(values, value+" AS "+c.Name)
+		}
+		selects[i] = fmt.Sprintf("SELECT '%s'::text AS kind,\n    %s\n%s", section.Kind, wrapped(values), section.From)
 	}
 	return strings.Join(selects, "\nUNION ALL\n")
+}
+
+// placed returns the types of the places behind kind in the rows of sections, and in which of them each kind has its
+// columns. Sections of one kind share theirs by name.
+func placed(sections []Section) (types []string, kinds map[record.Kind]map[string]int) {
+	kinds = map[record.Kind]map[string]int{}
+	for _, section := range sections {
+		taken := kinds[section.Kind]
+		if taken == nil {
+			taken = map[string]int{}
+			kinds[section.Kind] = taken
+		}
+
+		for _, c := range section.Columns {
+			if _, has := taken[c.Name]; has {
+				continue
+			}
+			place := 0
+			for ; place < len(types); place++ {
+				if types[place] == c.Type && !slices.Contains(slices.Collect(maps.Values(taken)), place) {
+					break
+				}
+			}
+			if place == len(types) {
+				types = append(types, c.Type)
+			}
+			taken[c.Name] = place
+		}
+	}
+	return types, kinds
+}
+
+// withColumns appends the columns whose names are new.
+func withColumns(all, more []Column) []Column {
+	for _, c := range more {
+		if !slices.ContainsFunc(all, func(known Column) bool { return known.Name == c.Name }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// wrapped returns a list of expressions in lines that can be read.
+func wrapped(values []string) string {
+	const width = 110
+	var text strings.Builder
+	line := 0
+	for i, value := range values {
+		switch first, _, _ := strings.Cut(value, "\n"); {
+		case i == 0:
+		case line+len(first) > width:
+			text.WriteString(newLine)
+			line = 0
+		default:
+			text.WriteString(", ")
+		}
+
+		text.WriteString(value)
+		line += len(value) + len(", ")
+		if last := strings.LastIndexByte(value, '\n'); last >= 0 {
+			line = len(value) - last
+		}
+	}
+	return text.String()
 }
 
 // Select returns the select list of columns.

@@ -67,6 +67,12 @@ func ConnectionLost(err error) bool {
 		strings.Contains(err.Error(), "conn closed") || shuttingDown(err)
 }
 
+// MayBeCommitted reports whether nobody knows if a transaction was committed that was sent: its connection was lost.
+func MayBeCommitted(err error) bool {
+	var connect *pgconn.ConnectError
+	return err != nil && ConnectionLost(err) && !errors.As(err, &connect)
+}
+
 func shuttingDown(err error) bool {
 	switch State(err) {
 	case "57P01", "57P02", "57P03", "57P05", "25P03":

@@ -15,9 +15,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// The sections of a statement that reads a step, its cycles and its tool calls, each in a row. A join of
-// cycles and calls would send each cycle once per call. $1 is the step's id, $2 the partition and $3 the
-// root, as in planTree.
+// The sections of a statement that reads a step, its cycles and its tool calls, each in a row. $1 is the step's id, $2
+// the partition and $3 the root, as in planTree.
 var (
 	stepSection = fieldsql.Section{
 		Kind: record.KindAgentExecution,
@@ -32,19 +31,28 @@ WHERE a.root_plan_id = (SELECT root_plan_id FROM asked) AND a.step_id = $1::text
 		Columns: fieldsql.Readable(record.KindThinkAct, "c"),
 		From: `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.step_id = $1::text AND c.part = $2::date`,
+		Sort: []fieldsql.Column{{Name: "by_seq", Type: "integer", SQL: "c.seq"}},
 	}
 	// storedCycleSection reads prompts as they are stored. Their contents have a section of their own.
 	storedCycleSection = fieldsql.Section{
 		Kind: record.KindThinkAct, Columns: fieldsql.Stored(record.KindThinkAct, "c"), From: cycleSection.From,
+		Sort: cycleSection.Sort,
 	}
 	onceCycleSection = fieldsql.Section{
 		Kind: record.KindThinkAct, Columns: fieldsql.StoredOnce(record.KindThinkAct, "c"), From: cycleSection.From,
+		Sort: cycleSection.Sort,
 	}
 	callSection = fieldsql.Section{
 		Kind:    record.KindActTool,
 		Columns: fieldsql.Readable(record.KindActTool, "t"),
 		From: `FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text AND t.part = $2::date`,
+		Sort: []fieldsql.Column{
+			{Name: "by_seq", Type: "integer", SQL: "t.seq"},
+			{Name: "by_index", Type: "integer", SQL: "t.call_index"},
+			{Name: "by_start", Type: "timestamptz", SQL: "LEAST(t.start_time, actlog.first_start(t.attempts))"},
+			{Name: "by_id", Type: "text", SQL: "t.tool_call_id"},
+		},
 	}
 )
 
@@ -57,30 +65,27 @@ var (
 	onceStep     = []fieldsql.Section{stepSection, onceCycleSection, callSection, stepContents}
 )
 
-// stepDetail reads the rows of a step in no order: to sort rows of so many columns takes Postgres a
-// fifth of the statement.
+// stepDetail reads the rows of a step in no order: sorting them would cost more than Go takes.
 var (
-	stepDetail     = fieldsql.NewRead(askedStep + fieldsql.Union(storedStep...))
-	stepDetailOnce = fieldsql.NewRead(askedStep + fieldsql.Union(onceStep...))
+	stepDetail     = fieldsql.NewRead(askedStep+fieldsql.Union(storedStep...), storedStep...)
+	stepDetailOnce = fieldsql.NewRead(askedStep+fieldsql.Union(onceStep...), onceStep...)
 )
 
 // stepRows reads them in the order of [StepTaker], contents first, and stepRowsOnce in that of [OnceTaker].
+// wholeStepRows is stepRows with whole prompts, for a step of more contents than can be held.
 var (
-	stepRows     = fieldsql.NewRead(askedStep + inStepOrder(storedStep...))
-	stepRowsOnce = fieldsql.NewRead(askedStep + inStepOrder(onceStep...))
+	stepRows      = inStepOrder(storedStep...)
+	stepRowsOnce  = inStepOrder(onceStep...)
+	wholeStepRows = inStepOrder(stepSection, cycleSection, callSection)
 )
 
-// wholeStepRows is stepRows with whole prompts, for a step of more contents than can be held.
-var wholeStepRows = fieldsql.NewRead(askedStep + inStepOrder(stepSection, cycleSection, callSection))
-
-func inStepOrder(sections ...fieldsql.Section) string {
+func inStepOrder(sections ...fieldsql.Section) *fieldsql.Read {
 	hash := ""
 	if sections[len(sections)-1].Kind == kindContent {
-		hash = "r.hash, "
+		hash = "r.by_hash, "
 	}
-	return "SELECT * FROM (\n" + fieldsql.Union(sections...) + `
-) AS r
-ORDER BY r.seq NULLS FIRST, r.kind COLLATE "C" DESC, ` + hash + `r.call_index NULLS LAST, LEAST(r.start_time, actlog.first_start(r.attempts)) NULLS LAST, r.tool_call_id COLLATE "C"`
+	return fieldsql.NewRead(askedStep+fieldsql.Sorted(`r.by_seq NULLS FIRST, r.kind COLLATE "C" DESC, `+hash+
+		`r.by_index NULLS LAST, r.by_start NULLS LAST, r.by_id COLLATE "C"`, sections...), sections...)
 }
 
 // StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the

@@ -203,6 +203,7 @@ func TestAttemptsInAnyOrder(t *testing.T) {
 			})
 		})
 	}
+	t.Cleanup(func() { storetest.CheckKept(t, s) })
 }
 
 // attempt draws a change of the one row of a kind: some of what belongs to an attempt, in one of

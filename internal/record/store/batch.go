@@ -33,8 +33,12 @@ type batch struct {
 	touched feed.Touched
 	folded  int // changes that met another one
 	// locked queues what comes once the root plans are locked: what lets the batch write to their trees. nil: it
-	// does not come from their owner, see [batch.refuseOwned]. written queues what comes after all rows; nil: nothing.
-	locked, written func(*pgx.Batch)
+	// does not come from their owner, see [batch.refuseOwned].
+	locked func(*pgx.Batch)
+	// ask queues what is asked once the rows are written, and then returns the batch that follows from the answers, in
+	// the same transaction; nil: nothing does. last queues what comes after all rows. Each may be nil.
+	ask, last func(*pgx.Batch)
+	then      func() (*batch, error)
 }
 
 // assumed is what a batch relies on, until its transaction finds otherwise. The zero value relies on nothing.
@@ -46,6 +50,8 @@ type assumed struct {
 	known map[record.Key]bool
 	// writesRoots says that the batch writes to root plans, or begins trees.
 	writesRoots bool
+	// begins says that some of its trees may not be on record.
+	begins bool
 	// grows says that the batch adds to the roll-ups of steps, see [fieldsql.Shape.Grows].
 	grows bool
 	// called are the steps of which the batch writes tool calls; nil: not known.
@@ -208,9 +214,12 @@ func stepOf(key record.Key) record.Key {
 	return record.Key{Kind: record.KindAgentExecution, Root: key.Root, ID: key.Parent}
 }
 
+// emptyRowBytes is rowBytes of a row without texts.
+const emptyRowBytes = 256
+
 // rowBytes estimates what a row takes in memory and on the wire.
 func rowBytes(r *field.Row) int {
-	n := 256
+	n := emptyRowBytes
 	for _, c := range r.Contents {
 		n += c.Bytes()
 	}

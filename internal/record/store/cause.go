@@ -36,7 +36,7 @@ type storedCause struct {
 	Tool      *string  `json:"tool"`
 }
 
-// treeRow is a row of a tree, as actlog.cause_rows returns it, whatever its kind and its state.
+// treeRow is a row of a tree, as actlog.cause_evidence returns it, whatever its kind and its state.
 type treeRow struct {
 	Kind         record.Kind   `json:"kind"`
 	Plan         string        `json:"plan"`

@@ -80,6 +80,7 @@ func TestDeletePlan(t *testing.T) {
 	if n := s.Stats().TreesDeleted; n != 1 {
 		t.Errorf("%d trees deleted", n)
 	}
+	storetest.CheckKept(t, s)
 }
 
 // TestDeletePlanUnderLoad checks that writers to a tree which is deleted again and again see no

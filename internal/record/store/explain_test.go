@@ -76,7 +76,7 @@ func TestReadQueryPlans(t *testing.T) {
 	}
 
 	scan := regexp.MustCompile(
-		`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)|\bon thought\b`,
+		`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)|\bon thought\b|wait_open`,
 	)
 	partition := regexp.MustCompile(`on ((?:think_act_record|act_tool_info)_(?:p[0-9]+|default)) `)
 	for _, execute := range []string{
@@ -147,7 +147,7 @@ ANALYZE actlog.agent_execution_record, actlog.act_tool_info`)
 		}
 
 		var rows int
-		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.cause_rows($1, '2026-01-12')), 0)",
+		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.cause_evidence($1, '2026-01-12')), 0)",
 			root).Scan(&rows); err != nil || rows != want {
 			t.Errorf("%s: %d rows, %v, want %d", root, rows, err, want)
 		}
@@ -204,6 +204,46 @@ ANALYZE actlog.plan_execution_record`)
 		for _, m := range regexp.MustCompile(`actual rows=(\d+)`).FindAllStringSubmatch(strings.Join(plan, "\n"), -1) {
 			if n, _ := strconv.Atoi(m[1]); n > page {
 				t.Fatalf("a page of %d plans reads %d rows:\n%s", page, n, strings.Join(plan, "\n"))
+			}
+		}
+	}
+}
+
+// TestListsReadTheirRuns checks that the list of one user or project reads no other runs, however old theirs are, and
+// that of one tag no others that have not the tag: not all of them to sort out the rest.
+func TestListsReadTheirRuns(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	execSQL(t, pg.Pool, `
+INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time, user_id, project, tags)
+	SELECT 'root-' || r, 'root-' || r, DATE '2026-01-05', 'COMPLETED', now() - make_interval(secs => r), 'of-' || k, 'of-' || k, ARRAY['of-' || k, 'all']
+	FROM generate_series(1, 20000) AS r, LATERAL (SELECT CASE WHEN r > 19990 THEN 'old' ELSE (r % 400)::text END AS k) AS x;
+ANALYZE actlog.plan_execution_record`)
+
+	const page, most = 10, 50 // a user has 50 runs
+	for _, of := range []string{"of-7", "of-old", "nobody"} {
+		for filter, place := range map[string]int{"project": 6, "user": 8, "tag": 11} {
+			args := []any{
+				nil, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), "\U0010FFFF", time.Time{}, "", nil, nil, nil, nil, nil, nil,
+				nil, nil, nil, nil, nil, nil, nil, nil, nil, page,
+			}
+			args[place] = of
+
+			rows, _ := pg.Pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "+db.PlanList, args...)
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			plan := strings.Join(lines, "\n")
+			for _, m := range regexp.MustCompile(`(?:actual rows=|Removed by Filter: )(\d+)`).FindAllStringSubmatch(plan, -1) {
+				if n, _ := strconv.Atoi(m[1]); n > most {
+					t.Fatalf("a page of %s %s reads %d rows:\n%s", filter, of, n, plan)
+				}
+			}
+			if !strings.Contains(plan, "actual rows=") {
+				t.Errorf("a page of %s %s has no plan:\n%s", filter, of, plan)
 			}
 		}
 	}

@@ -20,6 +20,11 @@ type ladder struct {
 	retrying pg.Seldom // limits log lines
 	// sending is cancelled when Close can wait no longer.
 	sending context.Context
+	stop    context.CancelFunc // of sending
+}
+
+func (l *ladder) start(ctx context.Context) {
+	l.sending, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 }
 
 // givenUp says which guesses a try does without. The zero value makes all of them.

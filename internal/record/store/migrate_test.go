@@ -173,8 +173,8 @@ func TestSchemaRules(t *testing.T) {
 			WHERE k.contype = 'f' AND k.confrelid::regclass::text NOT IN ('actlog.definition', 'actlog.conversation') AND (a.attname <> 'root_plan_id' OR b.attname <> 'root_plan_id')`},
 		{"ids, keys and indexed texts have collation C",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
-			WHERE attnum > 0 AND atttypid = 'text'::regtype AND attcollation <> '"C"'::regcollation
-			AND (attname LIKE '%\_id' OR EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND a.attnum = ANY (i.indkey)))`},
+			WHERE attnum > 0 AND atttypid = 'text'::regtype AND (attname LIKE '%\_id' AND attcollation <> '"C"'::regcollation
+			OR EXISTS (SELECT FROM pg_index AS i CROSS JOIN unnest(i.indkey::smallint[], i.indcollation::oid[]) AS k (num, sorted) WHERE i.indrelid = c.oid AND k.num = a.attnum AND k.sorted <> '"C"'::regcollation))`},
 		{"texts and JSON are compressed with lz4, also in partitions",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			WHERE attnum > 0 AND atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype) AND attcompression <> 'l'
@@ -185,7 +185,7 @@ func TestSchemaRules(t *testing.T) {
 		{"a column that changes can set is nullable and has no default",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
-			WHERE relname NOT IN ('change', 'cause', 'cause_progress', 'recent_text', 'recent_slice', 'recent_gram', 'recent_progress', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%' AND relname NOT IN ` + runtime + ` AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
+			WHERE relname NOT IN ('change', 'cause', 'cause_progress', 'failure', 'recent_text', 'recent_slice', 'recent_gram', 'recent_progress', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%' AND relname NOT IN ` + runtime + ` AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
 			AND attname NOT IN ('id', 'part', 'first_seen_at', 'origin')
 			AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))`},
 	} {

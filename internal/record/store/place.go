@@ -35,7 +35,7 @@ func (p *places) of(b *batch) (a assumed) {
 		at, ok := p.trees.Get(root)
 		writesRoot := !keyOnly(b.rows[rootKey(root)])
 		if !ok && writesRoot {
-			at, ok = place{partition: likelyPartition(root, now, p.partitionDays)}, true
+			at, ok, a.begins = place{partition: likelyPartition(root, now, p.partitionDays)}, true, true
 		}
 
 		if !ok || now.Before(at.until) || !a.partition.IsZero() && !at.partition.Equal(a.partition) {
@@ -58,6 +58,15 @@ func (p *places) of(b *batch) (a assumed) {
 		}
 	}
 	return a
+}
+
+// sure returns where a tree should lie that was written to; zero: that is not known, or was wrong.
+func (p *places) sure(root string) time.Time {
+	at, ok := p.trees.Get(root)
+	if !ok || time.Now().Before(at.until) {
+		return time.Time{}
+	}
+	return at.partition
 }
 
 // unknown counts the cycles and tool calls of a batch in trees that were not written to.

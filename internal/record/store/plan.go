@@ -23,7 +23,7 @@ import (
 // waits. The plan that was asked for also has the last tool result, if it is completed. $1 is
 // the plan's id. $2 is the part: as a parameter, it keeps Postgres from opening the other
 // partitions. The caller compares it with the part of the plans. $3 is the root, or NULL.
-var planTree = fieldsql.NewRead(rootsOfID("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
+var planTree = planRead(
 	fieldsql.Section{
 		Kind: record.KindPlan,
 		Columns: append(fieldsql.Readable(record.KindPlan, "p"),
@@ -59,14 +59,23 @@ CROSS JOIN LATERAL (
 ) AS t
 WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
+	// The condition is state = 'WAITING', but not by name: of that there is an index of all trees, which a plan made while
+	// few runs waited would read.
 	fieldsql.Section{
 		Kind: record.KindWait,
 		Columns: fieldsql.Only(fieldsql.Readable(record.KindWait, "w"),
 			"root_plan_id", "plan_id", "wait_id", "type", "title", "form_description", "form_inputs", "start_time"),
 		From: `FROM actlog.wait_state AS w
-WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND w.state = 'WAITING'`,
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_state, 'WAITING') = 'WAITING'`,
 	},
-))
+)
+
+// planRead returns a statement of sections that reads the tree of a plan.
+func planRead(sections ...fieldsql.Section) *fieldsql.Read {
+	return fieldsql.NewRead(
+		rootsOfID("plan_execution_record", "current_plan_id", planOrder)+fieldsql.Union(sections...), sections...,
+	)
+}
 
 const (
 	exceptionWaits = `p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes'`
@@ -262,16 +271,37 @@ func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 	bounded, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
 	defer cancel()
 
-	plans, err := pg.Read(bounded, r.db, func() ([]PlanSummary, error) {
-		if f.Query == "" {
-			return r.listPlans(bounded, params, deadline)
+	plans, err := pg.Read(bounded, r.db, func() (_ []PlanSummary, err error) {
+		if f.Query != "" {
+			return r.searchPlans(bounded, f.Query, params, deadline)
 		}
-		return r.searchPlans(bounded, f.Query, params, deadline)
+		if f.Agent != "" {
+			if params.Found, err = r.plansOfRareAgent(bounded, f.Agent, deadline); err != nil {
+				return nil, err
+			}
+		}
+		return r.listPlans(bounded, params, deadline)
 	})
 	if errors.Is(err, ErrSlow) || err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: over %v", ErrSlow, f.Timeout)
 	}
 	return plans, err
+}
+
+// rareAgent is how many steps an agent may have whose plans are looked up one by one. Those of others are found among
+// all, newest first.
+const rareAgent = 5_000
+
+// plansOfRareAgent returns the root plans in whose trees an agent works that has few steps; nil if it has many.
+func (r *Reader) plansOfRareAgent(ctx context.Context, agent string, deadline time.Time) ([]string, error) {
+	roots, err := collectBefore(ctx, r, deadline, genericPlan, pgx.RowTo[string], db.PlanOfAgent, agent,
+		int32(rareAgent+1))
+	if err != nil || len(roots) > rareAgent {
+		return nil, err
+	}
+
+	slices.Sort(roots)
+	return append([]string{}, slices.Compact(roots)...), nil // not nil
 }
 
 // PlansAt returns the root plans with these ids that are on record, as a list has them, newest first.

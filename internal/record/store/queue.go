@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ type ticket struct {
 	requests    []*request
 	rows, bytes int
 	left        int           // requests that are not answered
+	forgets     bool          // what is not being sent is forgotten when the caller leaves
 	timer       *time.Timer   // ends it when the queue's patience does
 	done        chan struct{} // closed when it has ended
 	ended       bool
@@ -49,7 +51,16 @@ type request struct {
 	root     string
 	entries  []*entry
 	bytes    int
+	owned    *OwnedWrite // nil: it comes from outside
+	unsure   bool        // it may be on record: the connection was lost when it was sent
 	answered bool
+}
+
+// fail notes why a request is not on record.
+func (r *request) fail(err error) {
+	for _, e := range r.entries {
+		e.err = err
+	}
 }
 
 // queue keeps requests until a writer takes them, those of several callers at a time. What is
@@ -58,6 +69,8 @@ type request struct {
 // the queue's patience at the latest.
 type queue struct {
 	maxRows, maxBytes int
+	batchBytes        int // of what is taken at once
+	writers           int // how many may write at once, writers and callers together
 	patience          time.Duration
 	givenUp           atomic.Uint64 // changes
 
@@ -66,6 +79,7 @@ type queue struct {
 	pending     []*request
 	locked      map[string]*lockedTree // by root
 	rows, bytes int
+	writing     int   // how many write
 	trouble     error // why the last transaction failed; nil: it did not
 	closed      bool
 	work        *sync.Cond    // something is pending, or the queue is closed
@@ -74,7 +88,7 @@ type queue struct {
 
 func newQueue(maxRows, maxBytes int, patience time.Duration) *queue {
 	q := &queue{
-		maxRows: maxRows, maxBytes: maxBytes, patience: patience,
+		maxRows: maxRows, maxBytes: maxBytes, batchBytes: maxBatchBytes, writers: math.MaxInt, patience: patience,
 		locked: map[string]*lockedTree{}, asideWork: make(chan struct{}, 1),
 	}
 	q.work = sync.NewCond(&q.mu)
@@ -115,7 +129,7 @@ func (q *queue) open(f func()) bool {
 }
 
 // wait queues a ticket and waits for its end. A caller that leaves before there was room is
-// forgotten; else the requests stay to be written.
+// forgotten; else the requests stay to be written, unless the ticket forgets them.
 func (q *queue) wait(ctx context.Context, t *ticket) error {
 	if !q.open(func() {
 		t.timer = time.AfterFunc(q.patience, func() { q.expire(t) })
@@ -125,6 +139,11 @@ func (q *queue) wait(ctx context.Context, t *ticket) error {
 		return record.ErrClosed
 	}
 
+	return q.await(ctx, t)
+}
+
+// await waits for the end of a ticket that is queued, or put aside.
+func (q *queue) await(ctx context.Context, t *ticket) error {
 	select {
 	case <-t.done:
 		return t.err
@@ -133,11 +152,38 @@ func (q *queue) wait(ctx context.Context, t *ticket) error {
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if slices.Contains(q.line, t) {
+	if t.forgets || slices.Contains(q.line, t) {
 		t.end(ctx.Err())
 		q.drop(t) // it may have stood before smaller ones
 	}
 	return ctx.Err()
+}
+
+// alone reports whether the caller of a ticket with one request writes it itself, because nothing waits and somebody may
+// write. The caller calls wrote when it has answered it, or put it aside.
+func (q *queue) alone(t *ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	full := q.rows > 0 && (q.rows+t.rows > q.maxRows || q.bytes+t.bytes > q.maxBytes)
+	if q.closed || full || len(q.line)+len(q.pending) > 0 || q.writing >= q.writers || q.locked[t.requests[0].root] != nil {
+		return false
+	}
+
+	t.timer = time.AfterFunc(q.patience, func() { q.expire(t) })
+	q.rows += t.rows
+	q.bytes += t.bytes
+	q.writing++
+	return true
+}
+
+// wrote notes that somebody writes no more.
+func (q *queue) wrote() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.writing--
+	if len(q.pending) > 0 {
+		q.work.Signal()
+	}
 }
 
 // admit lets in those at the head of the line for which there is room. A ticket that is larger
@@ -168,19 +214,20 @@ func (q *queue) admit() {
 }
 
 // take waits for requests and returns as many as fit a batch; none when the queue is closed
-// and empty.
+// and empty. Who has written them calls wrote.
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	for len(q.pending) == 0 {
+	for len(q.pending) == 0 || q.writing >= q.writers {
 		if q.closed && q.rows == 0 { // requests of locked trees may yet come back
 			return nil
 		}
 		q.work.Wait()
 	}
+	q.writing++
 
-	n := fitting(q.pending, maxBatchRows, maxBatchBytes)
+	n := fitting(q.pending, maxBatchRows, q.batchBytes)
 	taken := slices.Clone(q.pending[:n])
 	q.pending = slices.Delete(q.pending, 0, n) // releases the memory
 	if len(q.pending) > 0 {
@@ -468,7 +515,7 @@ func (q *queue) takeDue(now time.Time, ignoreTimes bool) []*request {
 		requests = append(requests, locked.requests...)
 	}
 
-	taken := requests[:fitting(requests, maxBatchRows, maxBatchBytes)]
+	taken := requests[:fitting(requests, maxBatchRows, q.batchBytes)]
 	for _, r := range taken {
 		locked := q.locked[r.root]
 		locked.requests = locked.requests[1:] // the requests of each tree are taken in their order

@@ -583,6 +583,42 @@ func TestListOfPlans(t *testing.T) {
 	}
 }
 
+// TestListOfAnAgent lists the plans in whose trees an agent works, each once: of an agent with few steps, which are
+// looked up, and of one with so many that its plans are found among all.
+func TestListOfAnAgent(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	storetest.Exec(t, s, `
+INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, start_time)
+	SELECT 'run-' || r, 'run-' || r, DATE '2026-01-05', now() - r * INTERVAL '1 hour' FROM generate_series(1, 4) AS r;
+INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, part, agent_name)
+	SELECT 'run-' || r, 'step-' || r || '-' || i, DATE '2026-01-05', agent
+	FROM (VALUES (1, 'few', 2), (3, 'few', 1), (2, 'many', 5001), (3, 'many', 1), (4, NULL, 1)) AS v (r, agent, steps), generate_series(1, steps) AS i
+	ON CONFLICT DO NOTHING;
+INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, part, agent_name) VALUES ('run-3', 'step-many', DATE '2026-01-05', 'many')`)
+
+	for agent, want := range map[string][]string{
+		"few": {"run-1", "run-3"}, "many": {"run-2", "run-3"}, "nobody": nil, "FEW": nil,
+	} {
+		var got []string
+		filter := store.PlanFilter{Agent: agent, Limit: 1}
+		for {
+			page, err := s.Plans(t.Context(), filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			got = append(got, page[0].Record.CurrentPlanID)
+			filter.Before = &page[0].Cursor
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("plans of agent %s (-want +got):\n%s", agent, diff)
+		}
+	}
+}
+
 // TestExceptionIsServedOnce checks that one of many concurrent readers receives the exception of a
 // plan. Another text makes it available again; the same text does not. It expires.
 func TestExceptionIsServedOnce(t *testing.T) {

@@ -52,7 +52,8 @@ type sent struct {
 	fresh       newTrees     // trees that the batch began; nil: not known
 	contents    []uint64     // see contentPlan.onRecord
 	queuedTexts *queuedTexts
-	marked      bool // some trees are marked in which the batch undoes marks
+	marked      bool  // some trees are marked in which the batch undoes marks
+	follows     *sent // what was sent of the batch that followed; nil: none did
 }
 
 // send commits a batch in one transaction. Locks are waited for as long as the connection
@@ -80,8 +81,10 @@ func (s *sender) send(ctx context.Context, b *batch, g givenUp, lockTimeout time
 
 // learn remembers what a committed transaction found out. It took a time.
 func (s *sender) learn(out *sent, took time.Duration) {
-	s.searchMemory.learn(out.queuedTexts)
-	s.contents.learn(out.contents)
+	for part := out; part != nil; part = part.follows {
+		s.searchMemory.learn(part.queuedTexts)
+		s.contents.learn(part.contents)
+	}
 	s.feed.Grew()
 	s.counters.committed(len(out.batch.rows), out.batch.folded, took)
 }
@@ -92,7 +95,7 @@ func (s *sender) sendBatch(ctx context.Context, b *batch, g givenUp, lockTimeout
 	switch {
 	case g.marks:
 		return s.sendUnmarked(ctx, b, nothing, lockTimeout)
-	case !g.copying && s.places.unknown(b) >= s.tuning.manyRows:
+	case b.ask == nil && !g.copying && s.places.unknown(b) >= s.tuning.manyRows:
 		return s.sendMany(ctx, b, nothing, lockTimeout)
 	case g.memory:
 		return s.sendFew(ctx, b, nothing, lockTimeout)
@@ -101,18 +104,70 @@ func (s *sender) sendBatch(ctx context.Context, b *batch, g givenUp, lockTimeout
 	}
 }
 
-// sendFew takes one round trip: a batch without begin and commit is one implicit transaction.
-func (s *sender) sendFew(ctx context.Context, b *batch, a assumed, lockTimeout time.Duration) (*sent, error) {
-	var q pgx.Batch
-	setLockTimeout(&q, lockTimeout)
-	out := s.queueBatch(&q, b, a)
-	out.touched.Append(&q)
+// sendFew takes one round trip: a batch without begin and commit is one implicit transaction. One that asks for
+// something takes more.
+func (s *sender) sendFew(ctx context.Context, b *batch, a assumed, lockTimeout time.Duration) (out *sent, err error) {
+	if b.ask != nil {
+		out, err = s.sendAsking(ctx, b, a, lockTimeout)
+	} else {
+		var q pgx.Batch
+		setLockTimeout(&q, lockTimeout)
+		out = s.queueBatch(&q, b, a)
+		s.queueLast(&q, out)
+		err = s.db.Send(ctx, &q)
+	}
 
-	err := s.db.Send(ctx, &q)
 	if pg.State(err) == fieldsql.StaleGuess {
 		s.places.doubt(b, a)
 	}
 	return out, err
+}
+
+// sendAsking sends a batch and what it asks for, then what follows from the answers.
+func (s *sender) sendAsking(
+	ctx context.Context, b *batch, a assumed, lockTimeout time.Duration,
+) (out *sent, err error) {
+	err = s.db.Transact(ctx, func(tx pgx.Tx) error {
+		var q pgx.Batch
+		setLockTimeout(&q, lockTimeout)
+		out = s.queueBatch(&q, b, a)
+		b.ask(&q)
+		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
+			return err
+		}
+		if out.marked {
+			return errMarked
+		}
+		return s.sendAnswered(ctx, tx, out, a)
+	})
+	return out, err
+}
+
+// sendAnswered sends what follows once the answers are there to what a batch asked for.
+func (s *sender) sendAnswered(ctx context.Context, tx pgx.Tx, out *sent, a assumed) error {
+	follows, err := out.batch.then()
+	if err != nil {
+		return err
+	}
+
+	var q pgx.Batch
+	if follows != nil {
+		out.follows = s.queueBatch(&q, follows, assumed{contents: a.contents, partition: a.partition})
+		touched := feed.Touched{}
+		touched.AddAll(out.touched)
+		touched.AddAll(out.follows.touched)
+		out.touched = touched
+	}
+	s.queueLast(&q, out)
+	return tx.SendBatch(ctx, &q).Close()
+}
+
+// queueLast queues what comes after all rows.
+func (s *sender) queueLast(q *pgx.Batch, out *sent) {
+	if out.batch.last != nil {
+		out.batch.last(q)
+	}
+	out.touched.Append(q)
 }
 
 // sendMany first finds which trees are new, and copies what belongs to them.
@@ -141,10 +196,7 @@ func (s *sender) sendMany(ctx context.Context, b *batch, a assumed, lockTimeout 
 		contents.queue(&rest, time.Time{})
 		s.queuePasses(&rest, left, a)
 		out.queuedTexts = s.searchMemory.queue(&rest, passes)
-		if b.written != nil {
-			b.written(&rest)
-		}
-		out.touched.Append(&rest)
+		s.queueLast(&rest, out)
 		return tx.SendBatch(ctx, &rest).Close()
 	})
 	return out, err
@@ -158,8 +210,7 @@ func setLockTimeout(q *pgx.Batch, d time.Duration) {
 	}
 }
 
-// queueBatch queues all statements of a batch but the one for the feed. It returns what they find out, once they are
-// sent.
+// queueBatch queues the statements of a batch that write its rows. It returns what they find out, once they are sent.
 func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) *sent {
 	out := &sent{batch: b, touched: b.touched}
 	passes := b.passes(a)
@@ -171,24 +222,24 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) *sent {
 
 	s.queuePasses(q, passes[1:], a)
 	out.queuedTexts = s.searchMemory.queue(q, passes)
-	if b.written != nil {
-		b.written(q)
-	}
 	return out
 }
 
-// queueRoots queues the first pass. Root plans that the batch does not write to, and that
-// should be on record, are only locked. Only a statement after the locks sees every mark.
+// queueRoots queues the first pass. Root plans that the batch does not write to are only locked if all should be on
+// record: then all are locked first, in their order. Only a statement after the locks sees every mark.
 func (s *sender) queueRoots(q *pgx.Batch, roots []*field.Row, a assumed, out *sent) {
 	b := out.batch
+	placed := !a.partition.IsZero()
 	var traces []string
-	if a.partition.IsZero() || a.writesRoots {
+	if !placed || a.writesRoots {
 		traces = lockTraces(q, roots)
+	}
+	if !placed || a.begins {
 		s.statements.merge(q, roots, assumed{})
 	}
 
 	ids := slices.Sorted(maps.Keys(b.touched))
-	switch placed, outside := !a.partition.IsZero(), b.locked == nil; {
+	switch outside := b.locked == nil; {
 	case placed && outside:
 		q.Queue(db.PlanLockOutside, ids, b.plans(), a.partition)
 	case placed:
@@ -199,6 +250,9 @@ func (s *sender) queueRoots(q *pgx.Batch, roots []*field.Row, a assumed, out *se
 	if b.locked != nil {
 		b.locked(q)
 	}
+	if written := written(roots); placed && !a.begins && len(written) > 0 {
+		s.statements.merge(q, written, assumed{})
+	}
 
 	if doubted := b.doubted(); len(doubted) > 0 {
 		q.Queue(db.InterruptedAny, doubted).QueryRow(func(row pgx.Row) error { return row.Scan(&out.marked) })
@@ -206,6 +260,11 @@ func (s *sender) queueRoots(q *pgx.Batch, roots []*field.Row, a assumed, out *se
 	if len(traces) > 0 {
 		q.Queue(db.TraceRecall, traces)
 	}
+}
+
+// written returns the rows of which more is known than their keys.
+func written(rows []*field.Row) []*field.Row {
+	return slices.DeleteFunc(slices.Clone(rows), keyOnly)
 }
 
 func (s *sender) queuePasses(q *pgx.Batch, passes [][]*field.Row, a assumed) {
@@ -237,8 +296,17 @@ func (s *sender) sendUnmarked(
 		if out, err = s.unmark(ctx, tx, b, a); err != nil {
 			return err
 		}
+		if b.ask != nil {
+			q = pgx.Batch{}
+			b.ask(&q)
+			if err := tx.SendBatch(ctx, &q).Close(); err != nil {
+				return err
+			}
+			return s.sendAnswered(ctx, tx, out, a)
+		}
+
 		q = pgx.Batch{}
-		out.touched.Append(&q)
+		s.queueLast(&q, out)
 		return tx.SendBatch(ctx, &q).Close()
 	})
 	return out, err

@@ -12,7 +12,7 @@ import (
 const titleChars = 300
 
 // skeleton reads all rows of a tree without their texts. Its parameters are those of planTree.
-var skeleton = fieldsql.NewRead(rootsOfID("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
+var skeleton = planRead(
 	fieldsql.Section{
 		Kind: record.KindPlan,
 		Columns: append(fieldsql.Lean(record.KindPlan, "p", titleChars, "title", "user_request"), errorText("p"),
@@ -56,7 +56,7 @@ WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.part = $2::date`,
 		From: `FROM actlog.wait_state AS w
 WHERE w.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
-))
+)
 
 // errorText is the message of an error as far as it may say what happened.
 func errorText(alias string) fieldsql.Column {

@@ -111,6 +111,7 @@ type Store struct {
 	*Reader
 
 	config     Config
+	owned      *writer  // of the trees that have an owner
 	replica    *replica // nil: there is none
 	db         *pg.DB
 	checks     *pg.DB // for [Store.Ready], which needs no key
@@ -137,7 +138,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		config.Logger.Warn("read prices failed; no costs are computed until they can be read", "error", err)
 	}
 
-	s.writer.start(ctx, config.Writers)
+	s.writer.ladder.start(ctx)
+	s.writer.start(config.Writers)
+	s.owned.start(ownedWriters)
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.background.Go(func() { s.prices.follow(ctx) })
 	if config.Project != nil {
@@ -188,6 +191,11 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		sender: sender, ladder: &ladder{counters: counters, log: log},
 		prices: s.prices, queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor), log: log,
 	}
+	s.owned = &writer{
+		sender: sender, ladder: s.writer.ladder, prices: s.prices, log: log, ofOwners: true, lockTimeout: ownedTimeout,
+		queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor),
+	}
+	s.owned.queue.batchBytes, s.owned.queue.writers = ownedBytes, ownedWriters
 	s.tracer = &tracer{
 		writer: s.writer, queries: queries, project: config.Project, quiet: config.TraceQuiet, retryFor: config.RetryFor,
 		turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),
@@ -208,7 +216,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 // is answered with [record.ErrClosed].
 func (s *Store) Close(ctx context.Context) error {
 	s.stop()
-	err := s.writer.close(ctx)
+	err := errors.Join(s.owned.close(ctx), s.writer.close(ctx))
+	s.writer.ladder.stop()
 	s.background.Wait()
 
 	s.feed.Close()
@@ -275,9 +284,11 @@ func (s *Store) PartitionDays() int { return s.config.PartitionDays }
 // Stats returns a snapshot, without asking the database. It is cheap.
 func (s *Store) Stats() Stats {
 	st, pool := s.sender.counters.stats(), s.db.Stat()
-	st.GivenUp = s.queue.givenUp.Load()
+	st.GivenUp = s.queue.givenUp.Load() + s.owned.queue.givenUp.Load()
 	st.Replica = s.replica.stats()
 	st.QueueRows, st.QueueBytes, st.QueueWaiting = s.queue.size()
+	rows, bytes, waiting := s.owned.queue.size()
+	st.QueueRows, st.QueueBytes, st.QueueWaiting = st.QueueRows+rows, st.QueueBytes+bytes, st.QueueWaiting+waiting
 
 	st.Pool = PoolStats{
 		Acquired: int(pool.AcquiredConns()), Idle: int(pool.IdleConns()), Max: int(pool.MaxConns()),

@@ -29,6 +29,7 @@ func contentSection(root, partition, from string) fieldsql.Section {
     SELECT unnest(c.think_input_parts)
     ` + from + ` AND c.think_input_parts IS NOT NULL
 )) AS k`,
+		Sort: []fieldsql.Column{{Name: "by_hash", Type: "bytea", SQL: "k.hash"}},
 	}
 }
 

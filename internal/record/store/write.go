@@ -19,21 +19,21 @@ import (
 const lockedTimeout = 20 * time.Millisecond
 
 // writer is the write path: callers queue what they write, and a few goroutines commit what
-// has gathered.
+// has gathered. A store has one for what comes from outside, and one for the owners of trees.
 type writer struct {
-	sender  *sender
-	ladder  *ladder
-	prices  *prices
-	queue   *queue
-	log     *slog.Logger
-	blocked pg.Seldom // limits log lines
+	sender      *sender
+	ladder      *ladder
+	prices      *prices
+	queue       *queue
+	ofOwners    bool
+	lockTimeout time.Duration // how long several trees wait for a lock; 0: as long as the connection says
+	log         *slog.Logger
+	blocked     pg.Seldom // limits log lines
 
-	stop       context.CancelFunc // of the ladder
 	goroutines sync.WaitGroup
 }
 
-func (w *writer) start(ctx context.Context, writers int) {
-	w.ladder.sending, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+func (w *writer) start(writers int) {
 	for range writers {
 		w.goroutines.Go(w.writeQueue)
 	}
@@ -50,12 +50,11 @@ func (w *writer) close(ctx context.Context) error {
 		close(done)
 	}()
 
-	defer w.stop()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		w.stop()
+		w.ladder.stop()
 		<-done
 		return fmt.Errorf("close the record: %w", ctx.Err())
 	}
@@ -147,14 +146,15 @@ func (s *sorter) add(e *entry) {
 // lock is put aside.
 func (w *writer) writeQueue() {
 	for taken := w.queue.take(); taken != nil; taken = w.queue.take() {
-		w.queue.putAside(w.commit(taken, 0), false)
+		w.queue.putAside(w.commit(w.ladder.sending, taken, false), false)
+		w.queue.wrote()
 	}
 }
 
 // writeLocked commits what was put aside, until the queue is closed and empty.
 func (w *writer) writeLocked() {
 	for taken := w.queue.waitForDue(w.ladder.sending); taken != nil; taken = w.queue.waitForDue(w.ladder.sending) {
-		locked := w.commit(taken, lockedTimeout)
+		locked := w.commit(w.ladder.sending, taken, true)
 		if len(locked) > 0 && w.blocked.Due() {
 			w.log.Warn("another database session holds locks on these plans; writes to them wait", "plan", locked[0].root)
 		}
@@ -162,21 +162,25 @@ func (w *writer) writeLocked() {
 	}
 }
 
-// commit writes requests and answers them. It returns those that met a lock: all of them, or, with a lockTimeout, those
-// of the trees that are locked.
-func (w *writer) commit(requests []*request, lockTimeout time.Duration) (locked []*request) {
-	all := &requestLoad{writer: w, requests: requests, lockTimeout: lockTimeout, aside: new(lockMet)}
-	_ = w.ladder.write(w.ladder.sending, all) // each request has an answer of its own
-	return all.aside.requests
+// commit writes requests and answers them. It returns those that met a lock: all that were in a transaction with them,
+// or, if each tree is tried apart, those of the trees that are locked.
+func (w *writer) commit(ctx context.Context, requests []*request, apart bool) (locked []*request) {
+	aside := new(lockMet)
+	for _, group := range w.byPlace(requests) {
+		all := &requestLoad{writer: w, requests: group, apart: apart, aside: aside}
+		_ = w.ladder.write(ctx, all) // each request has an answer of its own
+	}
+	return aside.requests
 }
 
 // requestLoad is requests on their way into a transaction. Everything that Postgres could refuse is checked before.
 // Should it refuse something all the same, the load is split by root, then halved, until the entry at fault is alone.
 type requestLoad struct {
-	writer      *writer
-	requests    []*request // for which somebody waits
-	lockTimeout time.Duration
-	aside       *lockMet // shared with the loads that it is split into
+	writer   *writer
+	requests []*request // for which somebody waits
+	apart    bool       // if some tree is locked, each is tried apart, and not for long
+	aside    *lockMet   // shared with the loads that it is split into
+	lost     int        // tries that lost a race
 }
 
 // lockMet is requests that met a lock, and the error that said so.
@@ -198,12 +202,36 @@ func (l *requestLoad) send(ctx context.Context, g givenUp) error {
 	for _, r := range l.requests {
 		entries = append(entries, r.entries...)
 	}
-	return l.writer.sender.send(ctx, newBatch(entries), g, l.lockTimeout)
+	b := newBatch(entries)
+	if l.writer.ofOwners {
+		l.writer.own(b, l.requests)
+	}
+
+	var lockTimeout time.Duration
+	switch {
+	case l.apart:
+		lockTimeout = lockedTimeout
+	case len(b.touched) > 1:
+		lockTimeout = l.writer.lockTimeout
+	}
+	err := l.writer.sender.send(ctx, b, g, lockTimeout)
+	if pg.MayBeCommitted(err) {
+		for _, r := range l.requests {
+			r.unsure = true
+		}
+	}
+	return err
 }
 
 func (l *requestLoad) again(err error) bool {
 	if pg.Locked(err) {
 		return false
+	}
+	if l.writer.ofOwners && lostRace(err) {
+		l.lost++
+		if l.lost == racesOfOwners {
+			return false
+		}
 	}
 	l.writer.queue.note(pg.Translate(err))
 	return true
@@ -221,10 +249,12 @@ func (l *requestLoad) finish(err error) ([]load, error) {
 	case err == nil:
 		w.queue.note(nil)
 		w.queue.answer(requests)
-	case pg.Locked(err) && (l.lockTimeout == 0 || !several):
+	case pg.Locked(err) && (!l.apart || !several):
 		l.aside.requests, l.aside.err = append(l.aside.requests, requests...), err
 	case pg.State(err) == owned && nameOwned(requests, ownedPlans(err)):
 		return l.loads(w.refuse(requests, ownedPlans(err))), nil
+	case w.ofOwners && ofOne(err):
+		return l.loads(w.failOwned(requests, err)...), nil
 	case !pg.Refused(err) && !pg.Locked(err):
 		w.giveUp(requests, err)
 	case len(requests) > 1:
@@ -245,7 +275,9 @@ func (l *requestLoad) finish(err error) ([]load, error) {
 // loads returns loads that are written in place of this one.
 func (l *requestLoad) loads(groups ...[]*request) (loads []load) {
 	for _, requests := range groups {
-		loads = append(loads, &requestLoad{writer: l.writer, requests: requests, lockTimeout: l.lockTimeout, aside: l.aside})
+		loads = append(loads, &requestLoad{
+			writer: l.writer, requests: requests, apart: l.apart, aside: l.aside, lost: max(0, l.lost-1), // one more try
+		})
 	}
 	return loads
 }
@@ -253,12 +285,10 @@ func (l *requestLoad) loads(groups ...[]*request) (loads []load) {
 // giveUp answers requests of which it is not known that they are on record.
 func (w *writer) giveUp(requests []*request, err error) {
 	for _, r := range requests {
-		if !errors.Is(err, record.ErrClosed) {
+		if !errors.Is(err, record.ErrClosed) && !errors.Is(err, context.Canceled) {
 			w.queue.givenUp.Add(uint64(len(r.entries)))
 		}
-		for _, e := range r.entries {
-			e.err = pg.Translate(err)
-		}
+		r.fail(pg.Translate(err))
 	}
 	w.queue.answer(requests)
 }

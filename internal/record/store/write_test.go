@@ -230,6 +230,7 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 			})
 		})
 	}
+	t.Cleanup(func() { storetest.CheckKept(t, s) }) // after the parallel tests
 }
 
 // keptAttempts returns the earlier attempts at everything in a tree as they are kept, with their

@@ -270,7 +270,7 @@ func TestCausesOfAFewTreesAtOnce(t *testing.T) {
 	}
 
 	if n := storetest.Query[int](t, s,
-		"SELECT max(octet_length(actlog.cause_rows(root_plan_id, part)::text)) FROM actlog.plan_execution_record"); n >
+		"SELECT max(octet_length(actlog.cause_evidence(root_plan_id, part)::text)) FROM actlog.plan_execution_record"); n >
 		12_000 {
 		t.Errorf("the rows of a tree have %d bytes", n)
 	}

@@ -87,6 +87,7 @@ func TestDropDetail(t *testing.T) {
 				t.Helper()
 				dropDetail(t, s)
 				gone(t, s, storetest.OldMonday)
+				storetest.CheckKept(t, s)
 
 				if diff := cmp.Diff(want, skeleton(storetest.PlanTree(t, s, root))); diff != "" {
 					t.Errorf("%s (-before +after):\n%s", when, diff)

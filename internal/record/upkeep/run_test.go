@@ -132,6 +132,7 @@ func TestDeadRuns(t *testing.T) {
 	if diff := cmp.Diff(want, states(t, pg, "p")); diff != "" {
 		t.Errorf("interrupted (-want +got):\n%s", diff)
 	}
+	storetest.CheckKept(t, s)
 	if n := u.Stats().RunsInterrupted; n != 1 {
 		t.Errorf("%d runs interrupted", n)
 	}
@@ -719,6 +720,7 @@ func TestRefusedRowsDoNotStopTheMarks(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "plan=bad") {
 		t.Errorf("logged: %s", text)
 	}
+	storetest.CheckKept(t, s)
 	if n := u.Stats().RunsInterrupted; n != 1 {
 		t.Errorf("%d runs interrupted", n)
 	}

@@ -161,11 +161,11 @@ func (r *Run) writeBeginnings() {
 	for _, each := range all {
 		changes = append(changes, each.changes...)
 	}
-	err := r.writeNow(changes)
+	err := r.writeNow(changes, runstore.GoesOn())
 
 	for _, each := range all {
 		if len(all) > 1 && isInvalid(err) { // one of them costs no other
-			each.written <- r.writeNow(each.changes)
+			each.written <- r.writeNow(each.changes, runstore.GoesOn())
 			continue
 		}
 		each.written <- err
@@ -175,12 +175,19 @@ func (r *Run) writeBeginnings() {
 // writeNow is write. The caller holds r.writes.
 func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 	later, lost := r.takeLater()
-	ops = slices.Concat(later.messages, ops)
+	with := slices.Clone(later.messages)
 	if later.results && lost > 0 { // the workers that the run lost before do not count any more
-		ops = append(ops, runstore.Gain())
+		with = append(with, runstore.Gain())
 	}
 
-	err := r.send(slices.Concat(later.changes, changes), ops)
+	err := r.send(slices.Concat(later.changes, changes), slices.Concat(with, ops))
+	asked := errors.Is(err, runstore.ErrAsked)
+	if asked { // nothing begins any more, but what was done is to be on record
+		err = nil
+		if len(later.changes)+len(with) > 0 {
+			err = r.send(later.changes, with)
+		}
+	}
 	if isInvalid(err) {
 		later, err = r.salvage(later, err)
 	}
@@ -195,6 +202,9 @@ func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 		if r.later.results {
 			r.flushAfter(flushAgain)
 		}
+	}
+	if asked && err == nil {
+		return r.halt
 	}
 	return err
 }
@@ -217,6 +227,8 @@ func (r *Run) send(changes []record.Change, ops []runstore.RunOp) error {
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()
+		r.heed(asked)
+	case errors.Is(err, runstore.ErrAsked):
 		r.heed(asked)
 	case errors.Is(err, runstore.ErrLeaseLost):
 		r.stop(err)

@@ -77,7 +77,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 
 	begin := c.change(record.Running)
 	begin.StartTime = new(r.now())
-	if err := r.write(append(prepared.begin(r.parts, plan), begin), runstore.Begin(child)); err != nil {
+	if err := r.write(append(prepared.begin(r.parts, plan), begin), runstore.Begin(child), runstore.GoesOn()); err != nil {
 		return tool.Result{}, err
 	}
 	c.keep(begin)

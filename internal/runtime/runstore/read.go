@@ -125,9 +125,11 @@ below AS (
         SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id OFFSET 0
     ) AS x
 ),
-` + liveWorkers + `
-` + fieldsql.Union(
-	fieldsql.Section{
+`+liveWorkers+`
+`+fieldsql.Union(runSections...), runSections...)
+
+var runSections = []fieldsql.Section{
+	{
 		Kind: rowRun,
 		Columns: append(fieldsql.Readable(record.KindPlan, "p"),
 			fieldsql.Column{Name: "run_executor", Type: "text", SQL: "r.executor"},
@@ -144,7 +146,7 @@ below AS (
 JOIN actlog.run AS r ON r.root_plan_id = a.root_plan_id AND r.plan_id = a.plan_id
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id`,
 	},
-	fieldsql.Section{
+	{
 		Kind:    rowWait,
 		Columns: fieldsql.Readable(record.KindWait, "w"),
 		From: `FROM asked AS a
@@ -152,7 +154,7 @@ JOIN actlog.wait_state AS w ON w.root_plan_id = a.root_plan_id
 JOIN actlog.run AS x ON x.root_plan_id = w.root_plan_id AND x.plan_id = w.plan_id
 WHERE NOT x.done AND ` + store.IsOpenWait + ` AND ` + inBelow,
 	},
-	fieldsql.Section{
+	{
 		Kind:    rowFigures,
 		Columns: append(sums(), fieldsql.Column{Name: "whole_tree", Type: "boolean", SQL: "v.whole_tree"}),
 		From: `FROM asked AS a
@@ -162,7 +164,7 @@ JOIN actlog.agent_execution_record AS s ON s.root_plan_id = a.root_plan_id AND (
 )
 GROUP BY v.whole_tree`,
 	},
-))
+}
 
 // inBelow selects the runs x of a tree that are the run a or below it. Of a root these are all, which needs
 // no recursion. OR makes Postgres hash the others.

@@ -32,6 +32,9 @@ var ErrFormWaits = errors.New("another form waits")
 // ended. Nothing was written.
 var ErrLeaseLost = errors.New("the run has ended, or another worker holds it")
 
+// ErrAsked means that the run should not go on, see [GoesOn]. Nothing was written.
+var ErrAsked = errors.New("the run was asked to pause or to stop")
+
 // Desired is what a run should do.
 type Desired string
 
@@ -98,15 +101,19 @@ type Lease struct {
 
 // RunOp is what [Store.WriteRun] does beside writing to the record.
 type RunOp struct {
-	queue func(q *pgx.Batch, l Lease)
-	rings bool // a worker may have something to do then
-	asked *Desired
+	queue  func(q *pgx.Batch, l Lease)
+	rings  bool // a worker may have something to do then
+	asked  *Desired
+	goesOn bool
 	// closes returns what ends with the run, of what is live in it. nil: nothing does.
 	closes func([]Live) []record.Change
 }
 
 // Asked sets what the run should do, as it is asked for when the write is committed.
 func Asked(to *Desired) RunOp { return RunOp{asked: to, queue: func(*pgx.Batch, Lease) {}} }
+
+// GoesOn makes the write fail with [ErrAsked] unless the run should go on.
+func GoesOn() RunOp { return RunOp{goesOn: true, queue: func(*pgx.Batch, Lease) {}} }
 
 // Park lets go of the run until a signal, or until a time if it is not zero. If a signal came since
 // the run was claimed, the run is due at once.
@@ -234,19 +241,21 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 		return err
 	}
 
-	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.WriteOwned(ctx, changes); err != nil {
-			return err
-		}
-
-		var q pgx.Batch
-		r.queue(&q).Exec(func(tag pgconn.CommandTag) error {
-			if tag.RowsAffected() == 0 {
-				return errNotAdded
+	added := false
+	err := s.WriteOwned(ctx, &store.OwnedWrite{
+		RootPlanID: r.RootPlanID, Changes: changes,
+		Asks: func(q *pgx.Batch) {
+			r.queue(q).Exec(func(tag pgconn.CommandTag) error {
+				added = tag.RowsAffected() > 0
+				return nil
+			})
+		},
+		Then: func() ([]record.Change, error) {
+			if !added {
+				return nil, errNotAdded
 			}
-			return nil
-		})
-		return tx.SendBatch(ctx, &q).Close()
+			return nil, nil
+		},
 	})
 
 	if errors.Is(err, errNotAdded) { // by another request, a moment ago, or by this one
@@ -283,7 +292,7 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 }
 
 // WriteRun writes changes to the tree of a run that a worker holds, and does the rest of what ops say,
-// in one transaction. The error is [ErrLeaseLost] if the worker does not hold the run any more, a
+// in one transaction. The error is [ErrLeaseLost] if the worker does not hold the run any more, [ErrAsked], a
 // [*record.InvalidError] if a change is not valid, or one of [store.Store.Write]. After an error of the last
 // kind it is not known whether it was written; to do the same again does no harm.
 func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, ops ...RunOp) error {
@@ -298,100 +307,96 @@ func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, 
 }
 
 func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp) error {
-	select {
-	case s.writes <- struct{}{}:
-		defer func() { <-s.writes }()
-	case <-ctx.Done():
-		return ctx.Err()
+	w := &store.OwnedWrite{
+		RootPlanID: l.RootPlanID, Hold: &store.Hold{PlanID: l.PlanID, HolderID: l.WorkerID, Epoch: l.Epoch}, Fence: hold,
+		Changes: changes,
 	}
-
-	var desired Desired
-	var err error
-	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.closes != nil }); at >= 0 {
-		desired, err = s.finishRun(ctx, l, changes, ops, ops[at].closes)
-	} else {
-		hold := func(q *pgx.Batch) {
-			q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error {
-				return row.Scan(&desired)
-			})
+	w.Last = func(q *pgx.Batch) {
+		for _, op := range ops {
+			op.queue(q, l)
 		}
-		err = s.WriteOwned(ctx, l.RootPlanID, changes, hold, func(q *pgx.Batch) { queueOps(q, l, ops) })
+	}
+	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.closes != nil }); at >= 0 {
+		closeLive(w, ops[at].closes)
+	}
+	if slices.ContainsFunc(ops, func(op RunOp) bool { return op.goesOn }) {
+		w.Hold.Wanted = string(DesiredRun)
 	}
 
+	err := s.WriteOwned(ctx, w)
+	refused := errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrAsked)
 	switch {
-	case pg.State(err) == leaseLost:
-		return ErrLeaseLost
+	case refused && errors.Is(err, record.ErrUnavailable): // perhaps because it was written before
+		return fmt.Errorf("%w: the connection was lost during the commit", record.ErrUnavailable)
 	case pg.State(err) == formWaits:
 		return ErrFormWaits
-	case err != nil:
+	case err != nil && !errors.Is(err, ErrAsked):
 		return err
 	}
 
 	for _, op := range ops {
 		if op.asked != nil {
-			*op.asked = desired
+			*op.asked = Desired(w.Hold.Desired)
 		}
 	}
-	return nil
+	return err
 }
 
-func queueOps(q *pgx.Batch, l Lease, ops []RunOp) {
-	for _, op := range ops {
-		op.queue(q, l)
+// hold is the fence of workers.
+func hold(q *pgx.Batch, writes []*store.OwnedWrite) {
+	var runs db.RunHoldParams
+	for _, w := range writes {
+		runs.RootPlanIds, runs.PlanIds = append(runs.RootPlanIds, w.RootPlanID), append(runs.PlanIds, w.Hold.PlanID)
+		runs.WorkerIds, runs.Epochs = append(runs.WorkerIds, w.Hold.HolderID), append(runs.Epochs, w.Hold.Epoch)
+		runs.Wanted = append(runs.Wanted, w.Hold.Wanted)
 	}
-}
 
-// finishRun is writeRun of a write that ends the run, with what is live in it. It returns what the run should do.
-func (s *Store) finishRun(
-	ctx context.Context, l Lease, changes []record.Change, ops []RunOp, closes func([]Live) []record.Change,
-) (desired Desired, err error) {
-	err = s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.Lock(ctx, l.RootPlanID); err != nil {
-			return err
-		}
-		held, err := queries.RunHold(ctx, tx, db.RunHoldParams{
-			RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch,
+	fence := q.Queue(db.RunHold, runs.RootPlanIds, runs.PlanIds, runs.WorkerIds, runs.Epochs, runs.Wanted)
+	fence.Query(func(rows pgx.Rows) error {
+		held := make([]bool, len(writes))
+		var place int64
+		var desired string
+		_, err := pgx.ForEachRow(rows, []any{&place, &desired}, func() error {
+			held[place-1], writes[place-1].Hold.Desired = true, desired
+			return nil
 		})
-		if err != nil {
-			return err
-		}
-		desired = Desired(held)
 
-		if err := tx.WriteOwned(ctx, changes); err != nil {
-			return err
+		if pg.State(err) == leaseLost {
+			for i, w := range writes {
+				switch {
+				case !held[i]:
+					w.Err = ErrLeaseLost
+				case w.Hold.Wanted != "" && w.Hold.Wanted != w.Hold.Desired:
+					w.Err = ErrAsked
+				}
+			}
 		}
-		live, err := s.live(ctx, tx, l)
-		if err != nil {
-			return err
-		}
-		if err := tx.WriteOwned(ctx, closes(live)); err != nil {
-			return err
-		}
-
-		var q pgx.Batch
-		queueOps(&q, l, ops)
-		return tx.SendBatch(ctx, &q).Close()
+		return err
 	})
-	return desired, err
 }
 
-// live returns what is live in a run and in those below it. The transaction holds the root plan.
-func (s *Store) live(ctx context.Context, tx *store.Tx, l Lease) ([]Live, error) {
-	rows, err := queries.RunLive(ctx, tx, db.RunLiveParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID})
-	if err != nil {
-		return nil, err
+// closeLive makes a write end what is live in its run, and in those below it, with the changes that closes returns.
+func closeLive(w *store.OwnedWrite, closes func([]Live) []record.Change) {
+	var live []db.RunLiveRow
+	w.Asks = func(q *pgx.Batch) {
+		q.Queue(db.RunLive, w.Hold.PlanID, w.RootPlanID).Query(func(rows pgx.Rows) (err error) {
+			live, err = pgx.CollectRows(rows, pgx.RowToStructByPos[db.RunLiveRow])
+			return err
+		})
 	}
 
-	return all(rows, func(r db.RunLiveRow) Live {
-		live := Live{
-			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID,
-			State: record.State(r.State), Thinks: r.Thinks, Starts: r.Starts,
-		}
-		if r.Attempt != nil {
-			live.Attempt = new(int64(*r.Attempt))
-		}
-		return live
-	}), nil
+	w.Then = func() ([]record.Change, error) {
+		return closes(all(live, func(r db.RunLiveRow) Live {
+			l := Live{
+				Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID,
+				State: record.State(r.State), Thinks: r.Thinks, Starts: r.Starts,
+			}
+			if r.Attempt != nil {
+				l.Attempt = new(int64(*r.Attempt))
+			}
+			return l
+		})), nil
+	}
 }
 
 // Claimed is a run that a worker holds from now on.

@@ -202,12 +202,14 @@ func TestDeletionStopsRunsFirst(t *testing.T) {
 // TestDeletionWaitsForWorkers checks that a tree stays whose run a worker does not let go of.
 func TestDeletionWaitsForWorkers(t *testing.T) {
 	t.Parallel()
-	s := open(t, storetest.Impatient)
+	url := pgtest.New(t).URL
+	s := runstore.New(storetest.OpenURL(t, url))
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "a", time.Hour)
 	held := claimOne(t, s, "a")
 
-	if err := s.DeletePlan(t.Context(), "p"); !errors.Is(err, record.ErrUnavailable) {
+	impatient := runstore.New(storetest.OpenURL(t, url, storetest.Impatient))
+	if err := impatient.DeletePlan(t.Context(), "p"); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("the deletion: %v, want that it is not done yet", err)
 	}
 	if err := retitle(t, s, held.Lease, "still here"); err != nil {

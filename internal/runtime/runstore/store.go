@@ -17,8 +17,7 @@ type Store struct {
 	// Reader reads runs, and the record, without a bound of memory.
 	Reader *Reader
 
-	bell   *pg.Bell      // rings when a run may be due, or should stop
-	writes chan struct{} // holds a token for each write to a run, so that heartbeats find a connection
+	bell *pg.Bell // rings when a run may be due, or should stop
 }
 
 // queries are those of sqlc. They have no state.
@@ -26,10 +25,7 @@ var queries = db.New()
 
 // New returns the runtime's tables beside a record, with which it is closed. A process needs one.
 func New(s *store.Store) *Store {
-	return &Store{
-		Store: s, Reader: NewReader(s.Reader), bell: s.Bell("actlog_run"),
-		writes: make(chan struct{}, max(1, s.DB().Stat().MaxConns()/2)),
-	}
+	return &Store{Store: s, Reader: NewReader(s.Reader), bell: s.Bell("actlog_run")}
 }
 
 // Reader reads runs with what is on record of them, each time in one statement, and the record itself.

@@ -137,7 +137,7 @@ var rules = map[string]rule{
 	}},
 	"cmd/chaos":    {[]string{"..."}, []string{pgx, mcpSDK}},
 	"examples/...": {[]string{"record", "recorder/...", "agent/...", "examples/..."}, nil},
-	"clients":      {nil, nil},
+	"clients/...":  {[]string{"clients/packages"}, nil},
 }
 
 // reserved are the modules that only these packages may import.
