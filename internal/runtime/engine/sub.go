@@ -72,7 +72,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	child.Starter, child.Project = r.run.Starter, r.run.Project
 	child.Parent = &runstore.ParentCall{PlanID: r.run.PlanID, StepID: c.step.id, Seq: c.seq, ToolCallID: c.row.ToolCallID}
 	plan.RootPlanID, plan.ParentPlanID = r.run.RootPlanID, &r.run.PlanID
-	plan.ToolCallID = &c.row.ToolCallID
+	plan.ToolCallID = new(c.row.ToolCallID)
 	plan.UserID, plan.Environment = r.plan.UserID, r.plan.Environment
 
 	begin := c.change(record.Running)
