@@ -133,7 +133,7 @@ func (c *calling) recordEnd(state record.State, result tool.Result, kind string)
 	}
 	if c.t.Artifacts && state == record.Completed {
 		for _, each := range result.Artifacts {
-			changes = append(changes, r.artifact(&c.step.id, &c.row.ToolCallID, each))
+			changes = append(changes, r.artifact(&c.step.id, new(c.row.ToolCallID), each))
 		}
 	}
 
