@@ -12,8 +12,8 @@ import (
 )
 
 // resultGrace is how long a result waits for what begins at once after it, so that one transaction has both. The
-// timers of an idle program may take up to a millisecond.
-const resultGrace = 100 * time.Microsecond
+// timers of an idle program are late by up to a millisecond.
+const resultGrace = 500 * time.Microsecond
 
 // flushAgain is when results are written again that could not be written.
 const flushAgain = time.Second
@@ -71,12 +71,12 @@ func (r *Run) flushAfter(d time.Duration) {
 	r.flushing.Reset(d)
 }
 
-// flush writes results that nothing took along. The run does not go on if that fails.
+// flush writes results that nothing takes along. The run does not go on if that fails.
 func (r *Run) flush() {
 	r.writes.Lock()
 	defer r.writes.Unlock()
 	r.mu.Lock()
-	due := r.later.results && !r.over
+	due := r.later.results && len(r.beginnings) == 0 && !r.over
 	r.mu.Unlock()
 
 	if !due {
@@ -84,11 +84,6 @@ func (r *Run) flush() {
 	}
 	if err := r.writeNow(nil); err != nil {
 		r.stop(err)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.later.results {
-			r.flushAfter(flushAgain)
-		}
 	}
 }
 
@@ -204,6 +199,9 @@ func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 		r.lost = 0
 	case err != nil && !errors.Is(err, runstore.ErrLeaseLost): // the next write has them, too
 		r.later = later.before(r.later)
+		if r.later.results {
+			r.flushAfter(flushAgain)
+		}
 	}
 	if asked && err == nil {
 		return r.halt
