@@ -64,6 +64,10 @@ func (c *calling) foresee(ctx context.Context) (a about, err error) {
 
 // approve asks a human to approve the call. refused reports that it is not made.
 func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool, err error) {
+	if err := c.step.run.goesOn(ctx); err != nil {
+		return tool.Result{}, true, err
+	}
+
 	key := c.approvalKey()
 	a, err := c.shown(ctx, key)
 	if cannot, ok := errors.AsType[*unapprovableError](err); ok {

@@ -54,6 +54,10 @@ func newForm() form {
 }
 
 func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
+	if err := c.step.run.goesOn(ctx); err != nil {
+		return tool.Result{}, err
+	}
+
 	var args formArguments
 	if err := tool.Decode(json.RawMessage(c.call.Arguments), &args); err != nil {
 		return c.recordEnd(record.Failed, tool.BadArguments(err), "tool"), nil

@@ -43,7 +43,7 @@ type Answer struct {
 // Ask puts a question to a human, or returns the answer. Until there is one, the error says that the
 // run waits: the executor returns it. key tells the questions of a run apart.
 func (r *Run) Ask(ctx context.Context, key string, w WaitInfo) (Answer, error) {
-	if err := r.boundary(ctx); err != nil {
+	if err := r.goesOn(ctx); err != nil {
 		return Answer{}, err
 	}
 	return r.ask(ctx, key, w)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -219,6 +220,54 @@ func TestResultThatIsInvalid(t *testing.T) {
 			if states := callStates(h, id); states["good"] != record.Completed || states["sourced"] != record.Completed {
 				t.Errorf("the calls are %v", states)
 			}
+		})
+	}
+}
+
+// TestPausedWhileTheModelAnswers checks that a run asks nobody anything that is to pause before its model has answered.
+func TestPausedWhileTheModelAnswers(t *testing.T) {
+	t.Parallel()
+	field := []object{{"label": "City", "name": "city"}}
+	for _, asked := range []scriptmodel.ToolCall{
+		call("pay", object{"name": "a"}), call("form", object{"title": "City?", "inputs": field}),
+	} {
+		t.Run(asked.Name, func(t *testing.T) {
+			t.Parallel()
+			begun, free := make(chan struct{}), make(chan struct{})
+			reply := func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
+				close(begun)
+				select {
+				case <-free:
+				case <-ctx.Done():
+				}
+				return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{asked}}, nil
+			}
+			e := &effects{done: map[string][]string{}}
+			h := build(t, []scriptmodel.Scene{{
+				Name: "a", Turns: append([]scriptmodel.Turn{{Reply: reply}}, calls(terminate("done"))...),
+			}}, map[string]define.Definition{"a": {Tools: []string{"pay", "form"}}},
+				[]tool.Tool{e.tool("pay", tool.Policy{Approval: true})}, func(c *engine.Config) { c.Beat = time.Minute })
+
+			h.Work(h.Engine)
+			id := h.Start("a", "Go.")
+			<-begun
+			if err := h.Runs.Control(t.Context(), id, runstore.Pause, ""); err != nil {
+				t.Fatal(err)
+			}
+			close(free)
+			h.Await(id, record.Paused)
+			if open := h.Waits(); len(open) > 0 {
+				t.Errorf("it asks %s", *open[0].Type)
+			}
+
+			ctx, cancel := context.WithCancel(t.Context())
+			var answering sync.WaitGroup
+			answering.Go(func() { answer(ctx, h) })
+			defer func() { cancel(); answering.Wait() }()
+			if err := h.Runs.Control(t.Context(), id, runstore.Resume, ""); err != nil {
+				t.Fatal(err)
+			}
+			h.Await(id, record.Completed)
 		})
 	}
 }

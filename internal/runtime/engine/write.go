@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/actlog/actlog/internal/runtime/runstore"
+	"github.com/actlog/actlog/record"
+)
+
+// addLater adds changes to the next write.
+func (r *Run) addLater(changes ...record.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.later.changes = append(r.later.changes, changes...)
+}
+
+// addResult adds changes with which a result is on record. They are written with what begins at once after it, or else
+// by themselves.
+func (r *Run) addResult(changes ...record.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.later.changes = append(r.later.changes, changes...)
+	if r.later.results {
+		return
+	}
+
+	r.later.results = true
+	r.flushAfter(r.engine.grace)
+}
+
+// flushAfter flushes after a time. The caller holds r.mu.
+func (r *Run) flushAfter(d time.Duration) {
+	if r.flushing == nil {
+		r.flushing = time.AfterFunc(d, r.flush)
+		return
+	}
+	r.flushing.Reset(d)
+}
+
+// flush writes results that nothing takes along. The run does not go on if that fails.
+func (r *Run) flush() {
+	r.writes.Lock()
+	defer r.writes.Unlock()
+	r.mu.Lock()
+	due := r.later.results && len(r.beginnings) == 0 && !r.over
+	r.mu.Unlock()
+
+	if !due {
+		return
+	}
+	if err := r.writeNow(nil); err != nil {
+		r.stop(err)
+	}
+}
+
+// close ends the writes of a run that the worker has let go of.
+func (r *Run) close() {
+	r.writes.Lock()
+	defer r.writes.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	if r.flushing != nil {
+		r.flushing.Stop()
+	}
+}
+
+// Save puts on record what was left for the next write, so that those who watch see it. The executor returns
+// its error as it is.
+func (r *Run) Save() error {
+	r.writes.Lock()
+	defer r.writes.Unlock()
+	r.mu.Lock()
+	saved := len(r.later.changes)+len(r.later.messages) == 0
+	r.mu.Unlock()
+
+	if saved {
+		return nil
+	}
+	return r.writeNow(nil)
+}
+
+// goesOn puts on record what was left for the next write, and returns why the run should not go on, if it should not.
+// What it was asked for until now counts.
+func (r *Run) goesOn(ctx context.Context) error {
+	if err := r.Save(); err != nil {
+		return err
+	}
+	return r.boundary(ctx)
+}
+
+// write writes changes to the tree of the run, with those that were left for the next write. It tries for
+// as long as the worker has its lease, although the run may have been stopped: what was done is to be on
+// record.
+func (r *Run) write(changes []record.Change, ops ...runstore.RunOp) error {
+	r.writes.Lock()
+	defer r.writes.Unlock()
+	return r.writeNow(changes, ops...)
+}
+
+// writeResult writes changes with which a result is on record.
+func (r *Run) writeResult(changes []record.Change) error {
+	r.writes.Lock()
+	defer r.writes.Unlock()
+	r.mu.Lock()
+	r.later = r.later.before(pending{changes: changes, results: true})
+	r.mu.Unlock()
+	return r.writeNow(nil)
+}
+
+// begin writes changes as write does, before a call begins, in one transaction with what else of the run begins at the
+// same time.
+func (r *Run) begin(changes ...record.Change) error {
+	mine := beginning{changes: changes, written: make(chan error, 1)}
+	r.mu.Lock()
+	r.beginnings = append(r.beginnings, mine)
+	first := len(r.beginnings) == 1
+	r.mu.Unlock()
+
+	if first { // it writes for all that come before it can
+		runtime.Gosched()
+		r.writeBeginnings()
+	}
+	return <-mine.written
+}
+
+func (r *Run) writeBeginnings() {
+	r.writes.Lock()
+	defer r.writes.Unlock()
+	r.mu.Lock()
+	all := r.beginnings
+	r.beginnings = nil
+	r.mu.Unlock()
+
+	var changes []record.Change
+	for _, each := range all {
+		changes = append(changes, each.changes...)
+	}
+	err := r.writeNow(changes, runstore.GoesOn())
+
+	for _, each := range all {
+		if len(all) > 1 && isInvalid(err) { // one of them costs no other
+			each.written <- r.writeNow(each.changes, runstore.GoesOn())
+			continue
+		}
+		each.written <- err
+	}
+}
+
+// writeNow is write. The caller holds r.writes.
+func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
+	later, lost := r.takeLater()
+	with := slices.Clone(later.messages)
+	if later.results && lost > 0 { // the workers that the run lost before do not count any more
+		with = append(with, runstore.Gain())
+	}
+
+	err := r.send(slices.Concat(later.changes, changes), slices.Concat(with, ops))
+	asked := errors.Is(err, runstore.ErrAsked)
+	if asked { // nothing begins any more, but what was done is to be on record
+		err = nil
+		if len(later.changes)+len(with) > 0 {
+			err = r.send(later.changes, with)
+		}
+	}
+	if isInvalid(err) {
+		later, err = r.salvage(later, err)
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil && later.results:
+		r.lost = 0
+	case err != nil && !errors.Is(err, runstore.ErrLeaseLost): // the next write has them, too
+		r.later = later.before(r.later)
+		if r.later.results {
+			r.flushAfter(flushAgain)
+		}
+	}
+	if asked && err == nil {
+		return r.halt
+	}
+	return err
+}
+
+// takeLater takes what was left for the next write, and returns how many workers the run lost.
+func (r *Run) takeLater() (later pending, lost int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	later, r.later = r.later, pending{}
+	if r.flushing != nil {
+		r.flushing.Stop()
+	}
+	return later, r.lost
+}
+
+// send writes changes in a transaction. The caller holds r.writes.
+func (r *Run) send(changes []record.Change, ops []runstore.RunOp) error {
+	var asked runstore.Desired
+	err := r.engine.config.Write(r.leased, r.lease, changes, append(ops, runstore.Asked(&asked))...)
+	switch {
+	case err == nil:
+		r.engine.metrics.writes.Inc()
+		r.heed(asked)
+	case errors.Is(err, runstore.ErrAsked):
+		r.heed(asked)
+	case errors.Is(err, runstore.ErrLeaseLost):
+		r.stop(err)
+	}
+	return err
+}
+
+// salvage writes the changes of a write that was refused one by one, so that one that cannot be on record costs no
+// other. It returns what is left for the next write, and why: the error of the change that cannot be, or that of the
+// write if it is none of these.
+func (r *Run) salvage(p pending, refused error) (left pending, err error) {
+	left.messages = p.messages
+	var wrong error
+	for i, change := range p.changes {
+		switch err := r.send([]record.Change{change}, nil); {
+		case isInvalid(err):
+			wrong = cmp.Or(wrong, err)
+		case err != nil:
+			left.changes, left.results = p.changes[i:], p.results
+			return left, err
+		}
+	}
+	return left, cmp.Or(wrong, refused)
+}
