@@ -267,6 +267,7 @@ func (d *database) heapOnlyUpdates(ctx context.Context) (figures []figure, err e
 		if all == 0 {
 			return nil, errors.New("Postgres counted no update of " + of.table)
 		}
+
 		f := alone("heap-only updates of "+of.what, "", []float64{heapOnly / all}, atLeast(0.9))
 		figures = append(figures, f.noted("%.0f updates", all))
 	}

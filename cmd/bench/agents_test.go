@@ -46,6 +46,7 @@ func TestProcessorTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stdout, err := shell.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -97,6 +97,7 @@ func processorTime(pid int) (time.Duration, error) {
 		for i, field := range fields {
 			numbers[i], _ = strconv.ParseInt(field, 10, 64) // the state is a letter
 		}
+
 		id, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err != nil || len(numbers) < 15 {
 			return 0, errors.Join(fmt.Errorf("%s: unexpected content %q", file, content), err)

@@ -138,11 +138,13 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.json, "json", "", "file to write the figures to, as JSON")
 	f.StringVar(&c.dir, "dir", "",
 		"empty folder for the data (default: a temporary one); it must be on a disk, because durable writes are measured")
+
 	f.IntVar(&c.major, "postgres", 0,
 		"major version of Postgres, which is downloaded if it is not installed (default: the newest that is installed)")
 	f.StringVar(&c.actlog, "actlog", "", "actlog program whose memory is measured (default: build it)")
 	f.StringVar(&c.reporting, "reporting", "docs/reporting.md", "page whose queries are measured")
 	f.StringVar(&c.peersDir, "peers", "cmd/bench/peers", "folder with the programs of the group peers")
+
 	f.StringVar(&c.cpuProfile, "cpuprofile", "", "file for the CPU profile; its label side is ours or beside")
 	f.StringVar(&c.memProfile, "memprofile", "", "file for the profile of allocations")
 

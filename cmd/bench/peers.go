@@ -30,7 +30,9 @@ type peer struct {
 
 // peers are the engines of others. Their programs are in the folder peers.
 var peers = []peer{
-	{"DBOS for Go", false, func(ctx context.Context, f peerFolders) (*exec.Cmd, error) { return f.goProgram(ctx, "dbos-go") }},
+	{"DBOS for Go", false, func(ctx context.Context, f peerFolders) (*exec.Cmd, error) {
+		return f.goProgram(ctx, "dbos-go")
+	}},
 	{"DBOS for Python", false, func(_ context.Context, f peerFolders) (*exec.Cmd, error) { return f.python("dbos") }},
 	{"LangGraph", false, func(_ context.Context, f peerFolders) (*exec.Cmd, error) { return f.python("langgraph") }},
 	{"Temporal", true, temporal},
@@ -245,6 +247,7 @@ func (b *bench) turnOf(ctx context.Context, c *contestant) (err error) {
 	if err != nil {
 		return err
 	}
+
 	one, err := b.agentTurn(ctx, e, 1, 5)
 	if err != nil {
 		return err
@@ -329,6 +332,7 @@ func (b *bench) startEngine(ctx context.Context, c *contestant) (_ *engineProces
 		return nil, errors.Join(err, stdin.Close())
 	}
 	e.cmd.Stderr = e.log
+
 	stdout, err := e.cmd.StdoutPipe()
 	if err == nil {
 		err = e.cmd.Start()

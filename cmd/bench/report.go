@@ -73,8 +73,9 @@ func (b *bench) reportOn(ctx context.Context, rows int, questions []query) (figu
 	return figures, nil
 }
 
-// p95 returns how long a query takes, in ms: 95 percent of the times are not longer. It asks 20 times, or for ten seconds
-// times the scale if that is shorter, but at least as often as figures are repeated. The first time does not count.
+// p95 returns how long a query takes, in ms: 95 percent of the times are not longer. It asks 20 times, or for ten
+// seconds times the scale if that is shorter, but at least as often as figures are repeated. The first time does not
+// count.
 func (b *bench) p95(ctx context.Context, db *database, sql string) (float64, error) {
 	var took []float64
 	most := seconds(10 * b.scale)

@@ -16,7 +16,8 @@ import (
 	"github.com/actlog/actlog/migrations"
 )
 
-// O3: a migration is not starved by those who write all the time, and they go on. What it keeps of rows, it keeps of all.
+// O3: a migration is not starved by those who write all the time, and they go on. What it keeps of rows, it keeps of
+// all.
 func TestMigrateBesideWriters(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
@@ -69,7 +70,8 @@ func TestMigrateBesideWriters(t *testing.T) {
 	}
 
 	storetest.CheckKept(t, storetest.OpenURL(t, db.URL))
-	if got := storetest.Lines(t, db.Pool, "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"); len(got) > 0 {
+	const unfinished = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+	if got := storetest.Lines(t, db.Pool, unfinished); len(got) > 0 {
 		t.Errorf("indexes that are not whole: %q", got)
 	}
 }

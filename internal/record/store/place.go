@@ -35,7 +35,8 @@ func (p *places) of(b *batch) (a assumed) {
 		at, ok := p.trees.Get(root)
 		writesRoot := !keyOnly(b.rows[rootKey(root)])
 		if !ok && writesRoot {
-			at, ok, a.begins = place{partition: likelyPartition(root, now, p.partitionDays)}, true, true
+			at, ok = place{partition: likelyPartition(root, now, p.partitionDays)}, true
+			a.begins = true
 		}
 
 		if !ok || now.Before(at.until) || !a.partition.IsZero() && !at.partition.Equal(a.partition) {

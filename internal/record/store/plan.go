@@ -70,13 +70,6 @@ WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_stat
 	},
 )
 
-// planRead returns a statement of sections that reads the tree of a plan.
-func planRead(sections ...fieldsql.Section) *fieldsql.Read {
-	return fieldsql.NewRead(
-		rootsOfID("plan_execution_record", "current_plan_id", planOrder)+fieldsql.Union(sections...), sections...,
-	)
-}
-
 const (
 	exceptionWaits = `p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes'`
 	// lastAttachedAt is the latest time of the waits and thoughts of a plan. It is not read once all plans of

@@ -159,13 +159,14 @@ func (q *queue) await(ctx context.Context, t *ticket) error {
 	return ctx.Err()
 }
 
-// alone reports whether the caller of a ticket with one request writes it itself, because nothing waits and somebody may
-// write. The caller calls wrote when it has answered it, or put it aside.
+// alone reports whether the caller of a ticket with one request writes it itself, because nothing waits and somebody
+// may write. The caller calls wrote when it has answered it, or put it aside.
 func (q *queue) alone(t *ticket) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	full := q.rows > 0 && (q.rows+t.rows > q.maxRows || q.bytes+t.bytes > q.maxBytes)
-	if q.closed || full || len(q.line)+len(q.pending) > 0 || q.writing >= q.writers || q.locked[t.requests[0].root] != nil {
+	busy := len(q.line)+len(q.pending) > 0 || q.writing >= q.writers || q.locked[t.requests[0].root] != nil
+	if q.closed || full || busy {
 		return false
 	}
 

@@ -588,9 +588,12 @@ func TestListOfPlans(t *testing.T) {
 func TestListOfAnAgent(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
+
 	storetest.Exec(t, s, `
 INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, start_time)
-	SELECT 'run-' || r, 'run-' || r, DATE '2026-01-05', now() - r * INTERVAL '1 hour' FROM generate_series(1, 4) AS r;
+	SELECT 'run-' || r, 'run-' || r, DATE '2026-01-05', now() - r * INTERVAL '1 hour' FROM generate_series(1, 4) AS r`)
+
+	storetest.Exec(t, s, `
 INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, part, agent_name)
 	SELECT 'run-' || r, 'step-' || r || '-' || i, DATE '2026-01-05', agent
 	FROM (VALUES (1, 'few', 2), (3, 'few', 1), (2, 'many', 5001), (3, 'many', 1), (4, NULL, 1)) AS v (r, agent, steps), generate_series(1, steps) AS i

@@ -131,6 +131,7 @@ func (s *sender) sendAsking(
 		var q pgx.Batch
 		setLockTimeout(&q, lockTimeout)
 		out = s.queueBatch(&q, b, a)
+
 		b.ask(&q)
 		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 			return err

@@ -191,6 +191,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		sender: sender, ladder: &ladder{counters: counters, log: log},
 		prices: s.prices, queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor), log: log,
 	}
+
 	s.owned = &writer{
 		sender: sender, ladder: s.writer.ladder, prices: s.prices, log: log, ofOwners: true, lockTimeout: ownedTimeout,
 		queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor),
@@ -288,7 +289,9 @@ func (s *Store) Stats() Stats {
 	st.Replica = s.replica.stats()
 	st.QueueRows, st.QueueBytes, st.QueueWaiting = s.queue.size()
 	rows, bytes, waiting := s.owned.queue.size()
-	st.QueueRows, st.QueueBytes, st.QueueWaiting = st.QueueRows+rows, st.QueueBytes+bytes, st.QueueWaiting+waiting
+	st.QueueRows += rows
+	st.QueueBytes += bytes
+	st.QueueWaiting += waiting
 
 	st.Pool = PoolStats{
 		Acquired: int(pool.AcquiredConns()), Idle: int(pool.IdleConns()), Max: int(pool.MaxConns()),

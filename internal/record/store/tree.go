@@ -76,6 +76,13 @@ const (
 // maxAlsoUnder bounds the roots that are named besides the first.
 const maxAlsoUnder = 20
 
+// planRead returns a statement of sections that reads the tree of a plan.
+func planRead(sections ...fieldsql.Section) *fieldsql.Read {
+	return fieldsql.NewRead(
+		rootsOfID("plan_execution_record", "current_plan_id", planOrder)+fieldsql.Union(sections...), sections...,
+	)
+}
+
 // rootsOfID returns the first CTE of a statement, asked: root_plan_id is the root under which the id $1 is read,
 // also_under are the other roots with that id. $3 is the root that the request names, or NULL.
 func rootsOfID(table, key, order string) string {

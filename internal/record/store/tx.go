@@ -109,9 +109,6 @@ func (t *Tx) Mark(ctx context.Context, changes []record.Change) (record.Result, 
 	return t.write(ctx, changes, trusted)
 }
 
-// trusted is locked of a batch whose trees the caller has chosen.
-func trusted(*pgx.Batch) {}
-
 // write is Write. locked is that of the batch.
 func (t *Tx) write(ctx context.Context, changes []record.Change, locked func(*pgx.Batch)) (record.Result, error) {
 	entries, requests := t.store.prepare(changes)

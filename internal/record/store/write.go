@@ -165,8 +165,11 @@ func (w *writer) writeLocked() {
 // commit writes requests and answers them. It returns those that met a lock: all that were in a transaction with them,
 // or, if each tree is tried apart, those of the trees that are locked.
 func (w *writer) commit(ctx context.Context, requests []*request, apart bool) (locked []*request) {
-	aside := new(lockMet)
-	for _, group := range w.byPlace(requests) {
+	aside, groups := new(lockMet), [][]*request{requests}
+	if w.ofOwners {
+		groups = byPlace(w.sender.places, requests)
+	}
+	for _, group := range groups {
 		all := &requestLoad{writer: w, requests: group, apart: apart, aside: aside}
 		_ = w.ladder.write(ctx, all) // each request has an answer of its own
 	}
@@ -204,7 +207,7 @@ func (l *requestLoad) send(ctx context.Context, g givenUp) error {
 	}
 	b := newBatch(entries)
 	if l.writer.ofOwners {
-		l.writer.own(b, l.requests)
+		b.own(l.requests, l.writer.prepare)
 	}
 
 	var lockTimeout time.Duration
@@ -254,7 +257,7 @@ func (l *requestLoad) finish(err error) ([]load, error) {
 	case pg.State(err) == owned && nameOwned(requests, ownedPlans(err)):
 		return l.loads(w.refuse(requests, ownedPlans(err))), nil
 	case w.ofOwners && ofOne(err):
-		return l.loads(w.failOwned(requests, err)...), nil
+		return l.loads(failOwned(w.queue, requests, err)...), nil
 	case !pg.Refused(err) && !pg.Locked(err):
 		w.giveUp(requests, err)
 	case len(requests) > 1:

@@ -92,7 +92,8 @@ func (u *Upkeep) forgetPeriod(ctx context.Context, from, to time.Time) error {
 	}
 }
 
-// forgetTrees removes what the steps and waits of some trees copy and what failed in their detail, and rests after each transaction as long as it took.
+// forgetTrees removes what the steps and waits of some trees copy, and what failed in their detail. It rests after each
+// transaction as long as it took.
 func (u *Upkeep) forgetTrees(ctx context.Context, roots []string) error {
 	for more := len(roots) > 0; more; {
 		start, mine := u.now(), false
@@ -101,6 +102,7 @@ func (u *Upkeep) forgetTrees(ctx context.Context, roots []string) error {
 			if err := u.queries.FailureForget(ctx, tx, roots); err != nil {
 				return err
 			}
+
 			steps, err := u.queries.StepForget(ctx, tx, db.StepForgetParams{RootPlanIds: roots, Most: forgetPage})
 			if err != nil {
 				return err

@@ -129,6 +129,7 @@ func TestDeadRuns(t *testing.T) {
 		"step p-a INTERRUPTED not_seen 2026-11-20 12:00:50", "step p-done COMPLETED 2026-11-20 12:00:01", "step p-next IDLE",
 		"tool p-planned PENDING", "tool p-t INTERRUPTED not_seen 2026-11-20 12:00:50", "wait w WAITING",
 	}
+
 	if diff := cmp.Diff(want, states(t, pg, "p")); diff != "" {
 		t.Errorf("interrupted (-want +got):\n%s", diff)
 	}

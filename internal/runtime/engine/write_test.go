@@ -149,10 +149,12 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	var h *enginetest.House
 	var quicks, slows atomic.Int64
+
 	quick := named("quick", func(context.Context, string) (string, error) {
 		quicks.Add(1)
 		return "quick", nil
 	})
+
 	slow := named("slow", func(_ context.Context, planID string) (string, error) {
 		slows.Add(1)
 		storetest.Until(t, "the quick call has ended", func() bool {
@@ -160,6 +162,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		})
 		return "slow", nil
 	})
+
 	h = agentOf(t, []tool.Tool{quick, slow},
 		[]scriptmodel.ToolCall{call("quick", object{}), call("slow", object{})}, terminate("done"))
 
@@ -254,6 +257,7 @@ func TestPausedWhileTheModelAnswers(t *testing.T) {
 			if err := h.Runs.Control(t.Context(), id, runstore.Pause, ""); err != nil {
 				t.Fatal(err)
 			}
+
 			close(free)
 			h.Await(id, record.Paused)
 			if open := h.Waits(); len(open) > 0 {

@@ -181,7 +181,7 @@ func TestALostLeaseFailsAlone(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedFailsAlone checks that a run that should not go on begins nothing, and is told why, and that the others
+// TestWhatIsAskedFailsAlone checks that a run that should not go on begins nothing and is told why, and that the others
 // go on.
 func TestWhatIsAskedFailsAlone(t *testing.T) {
 	t.Parallel()
@@ -297,6 +297,7 @@ func TestALockedRunWaitsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }() // it has ended
+
 	if _, err := tx.Exec(t.Context(),
 		"SELECT FROM actlog.plan_execution_record WHERE root_plan_id = 'p11' FOR UPDATE"); err != nil {
 		t.Fatal(err)

@@ -216,36 +216,45 @@ func Lines(t testing.TB, conn interface {
 func CheckKept(t testing.TB, s *store.Store) {
 	t.Helper()
 	const failed = `told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')`
+
 	for _, breach := range Lines(t, s.DB(), `
 		WITH said AS (
 			SELECT root_plan_id, 'plan' AS kind, '' AS step_id, 0 AS seq, current_plan_id AS id, part, told_state,
 				COALESCE(end_time, start_time, first_seen_at) AS failed_at
 			FROM actlog.plan_execution_record WHERE `+failed+`
+
 			UNION ALL
 			SELECT root_plan_id, 'agentExecution', step_id, 0, '', part, told_state,
 				COALESCE(end_time, start_time, first_seen_at, part::timestamp AT TIME ZONE 'utc')
 			FROM actlog.agent_execution_record WHERE `+failed+`
+
 			UNION ALL
 			SELECT root_plan_id, 'thinkAct', step_id, seq, '', part, told_state,
 				COALESCE(GREATEST(think_end_time, act_end_time), act_start_time, think_start_time, first_seen_at,
 					part::timestamp AT TIME ZONE 'utc')
 			FROM actlog.think_act_record WHERE `+failed+`
+
 			UNION ALL
 			SELECT root_plan_id, 'actTool', step_id, seq, tool_call_id, part, told_state,
 				COALESCE(end_time, start_time, first_seen_at, part::timestamp AT TIME ZONE 'utc')
 			FROM actlog.act_tool_info WHERE `+failed+`
+
 		), kept AS (
 			SELECT root_plan_id, kind, step_id, seq, id, part, state, failed_at FROM actlog.failure
 		)
+
 		SELECT 'actlog.failure lacks ' || x::text FROM (SELECT * FROM said EXCEPT SELECT * FROM kept) AS x
 		UNION ALL
 		SELECT 'actlog.failure has ' || x::text FROM (SELECT * FROM kept EXCEPT SELECT * FROM said) AS x
+
 		UNION ALL
 		SELECT 'the step ' || step_id || ' is found by another time than its end' FROM actlog.agent_execution_record
 		WHERE start_time IS NULL AND end_time <> first_seen_at
+
 		UNION ALL
 		SELECT 'the cycle ' || seq || ' of ' || step_id || ' is found by another time than its end' FROM actlog.think_act_record
 		WHERE think_start_time IS NULL AND COALESCE(think_end_time, act_start_time, act_end_time) <> first_seen_at
+
 		UNION ALL
 		SELECT 'the call ' || tool_call_id || ' is found by another time than its end' FROM actlog.act_tool_info
 		WHERE start_time IS NULL AND end_time <> first_seen_at`) {

@@ -2,8 +2,8 @@ package otlp
 
 import "testing"
 
-// TestEveryFieldIsKnown checks that a new version of OTLP's descriptors has no field whose type or enumeration is unknown
-// here: a fault in it could not be described.
+// TestEveryFieldIsKnown checks that a new version of OTLP's descriptors has no field whose type or enumeration is
+// unknown here: a fault in it could not be described.
 func TestEveryFieldIsKnown(t *testing.T) {
 	t.Parallel()
 	for name, m := range messages {

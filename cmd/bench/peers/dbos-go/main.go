@@ -56,6 +56,7 @@ func agent(ctx dbos.Context, request string) (string, error) {
 		if err != nil {
 			return "", err
 		}
+
 		seen, err := dbos.RunAsStep(ctx, func(context.Context) (string, error) { return peer.Look(), nil },
 			dbos.WithStepName("look"))
 		if err != nil {

@@ -42,11 +42,14 @@ func run() (err error) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	server := exec.CommandContext(ctx, os.Getenv("PEER_SERVER"), "server", "start-dev", "--headless", "--log-level", "error",
-		"--ip", host, "--port", port, "--db-filename", filepath.Join(os.Getenv("PEER_DIR"), "temporal.db"))
+
+	server := exec.CommandContext(ctx, os.Getenv("PEER_SERVER"), "server", "start-dev", "--headless",
+		"--log-level", "error", "--ip", host, "--port", port,
+		"--db-filename", filepath.Join(os.Getenv("PEER_DIR"), "temporal.db"))
 	server.Cancel = func() error { return server.Process.Signal(os.Interrupt) }
 	server.WaitDelay = 10 * time.Second
 	server.Stdout, server.Stderr = os.Stderr, os.Stderr
+
 	if err := server.Start(); err != nil {
 		return err
 	}
