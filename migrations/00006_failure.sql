@@ -79,7 +79,7 @@ CREATE TRIGGER failed_new AFTER INSERT ON actlog.plan_execution_record
     FOR EACH ROW WHEN (NEW.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')) EXECUTE FUNCTION actlog.keep_failure('plan');
 CREATE TRIGGER failed_changed AFTER UPDATE ON actlog.plan_execution_record
     FOR EACH ROW WHEN ((OLD.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED') OR NEW.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED'))
-        AND (OLD.told_state, OLD.start_time, OLD.end_time, OLD.first_seen_at) IS DISTINCT FROM (NEW.told_state, NEW.start_time, NEW.end_time, NEW.first_seen_at))
+        AND (OLD.told_state IS DISTINCT FROM NEW.told_state OR OLD.start_time IS DISTINCT FROM NEW.start_time OR OLD.end_time IS DISTINCT FROM NEW.end_time OR OLD.first_seen_at IS DISTINCT FROM NEW.first_seen_at))
     EXECUTE FUNCTION actlog.keep_failure('plan');
 CREATE TRIGGER failed_gone AFTER DELETE ON actlog.plan_execution_record
     FOR EACH ROW WHEN (OLD.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')) EXECUTE FUNCTION actlog.keep_failure('plan');
@@ -87,7 +87,7 @@ CREATE TRIGGER failed_new AFTER INSERT ON actlog.agent_execution_record
     FOR EACH ROW WHEN (NEW.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')) EXECUTE FUNCTION actlog.keep_failure('agentExecution');
 CREATE TRIGGER failed_changed AFTER UPDATE ON actlog.agent_execution_record
     FOR EACH ROW WHEN ((OLD.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED') OR NEW.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED'))
-        AND (OLD.told_state, OLD.start_time, OLD.end_time, OLD.first_seen_at, OLD.part) IS DISTINCT FROM (NEW.told_state, NEW.start_time, NEW.end_time, NEW.first_seen_at, NEW.part))
+        AND (OLD.told_state IS DISTINCT FROM NEW.told_state OR OLD.start_time IS DISTINCT FROM NEW.start_time OR OLD.end_time IS DISTINCT FROM NEW.end_time OR OLD.first_seen_at IS DISTINCT FROM NEW.first_seen_at OR OLD.part IS DISTINCT FROM NEW.part))
     EXECUTE FUNCTION actlog.keep_failure('agentExecution');
 CREATE TRIGGER failed_gone AFTER DELETE ON actlog.agent_execution_record
     FOR EACH ROW WHEN (OLD.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')) EXECUTE FUNCTION actlog.keep_failure('agentExecution');
@@ -95,7 +95,7 @@ CREATE TRIGGER failed_new AFTER INSERT ON actlog.think_act_record
     FOR EACH ROW WHEN (NEW.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')) EXECUTE FUNCTION actlog.keep_failure('thinkAct');
 CREATE TRIGGER failed_changed AFTER UPDATE ON actlog.think_act_record
     FOR EACH ROW WHEN ((OLD.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED') OR NEW.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED'))
-        AND (OLD.told_state, OLD.think_start_time, OLD.think_end_time, OLD.act_start_time, OLD.act_end_time, OLD.first_seen_at, OLD.part) IS DISTINCT FROM (NEW.told_state, NEW.think_start_time, NEW.think_end_time, NEW.act_start_time, NEW.act_end_time, NEW.first_seen_at, NEW.part))
+        AND (OLD.told_state IS DISTINCT FROM NEW.told_state OR OLD.think_start_time IS DISTINCT FROM NEW.think_start_time OR OLD.think_end_time IS DISTINCT FROM NEW.think_end_time OR OLD.act_start_time IS DISTINCT FROM NEW.act_start_time OR OLD.act_end_time IS DISTINCT FROM NEW.act_end_time OR OLD.first_seen_at IS DISTINCT FROM NEW.first_seen_at OR OLD.part IS DISTINCT FROM NEW.part))
     EXECUTE FUNCTION actlog.keep_failure('thinkAct');
 CREATE TRIGGER failed_gone AFTER DELETE ON actlog.think_act_record
     FOR EACH ROW WHEN (OLD.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')) EXECUTE FUNCTION actlog.keep_failure('thinkAct');
@@ -103,7 +103,7 @@ CREATE TRIGGER failed_new AFTER INSERT ON actlog.act_tool_info
     FOR EACH ROW WHEN (NEW.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')) EXECUTE FUNCTION actlog.keep_failure('actTool');
 CREATE TRIGGER failed_changed AFTER UPDATE ON actlog.act_tool_info
     FOR EACH ROW WHEN ((OLD.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED') OR NEW.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED'))
-        AND (OLD.told_state, OLD.start_time, OLD.end_time, OLD.first_seen_at, OLD.part) IS DISTINCT FROM (NEW.told_state, NEW.start_time, NEW.end_time, NEW.first_seen_at, NEW.part))
+        AND (OLD.told_state IS DISTINCT FROM NEW.told_state OR OLD.start_time IS DISTINCT FROM NEW.start_time OR OLD.end_time IS DISTINCT FROM NEW.end_time OR OLD.first_seen_at IS DISTINCT FROM NEW.first_seen_at OR OLD.part IS DISTINCT FROM NEW.part))
     EXECUTE FUNCTION actlog.keep_failure('actTool');
 CREATE TRIGGER failed_gone AFTER DELETE ON actlog.act_tool_info
     FOR EACH ROW WHEN (OLD.told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')) EXECUTE FUNCTION actlog.keep_failure('actTool');
