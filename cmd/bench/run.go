@@ -44,7 +44,7 @@ func measureRun(ctx context.Context, b *bench) (figures []figure, err error) {
 	defer func() { err = errors.Join(err, closing(s.Close)) }()
 
 	for _, measure := range []func(context.Context, *bench, *database, *store.Store) ([]figure, error){
-		measureClaims, measureBoundaries, measureCycle, measureSize, measureRebuilding, measureWaiting, measureParked,
+		measureClaims, measureBoundaries, measureCycle, measureRebuilding, measureWaiting, measureParked,
 	} {
 		more, err := measure(ctx, b, db, s)
 		if err != nil {
@@ -441,57 +441,6 @@ func measureCycle(ctx context.Context, b *bench, _ *database, s *store.Store) (_
 	}
 
 	return []figure{against("a cycle with two calls", "ms", ours, baseline, "without a record", nil)}, nil
-}
-
-// measureSize measures what a run takes on disk whose texts are short, and how many transactions a cycle of it has.
-func measureSize(ctx context.Context, b *bench, db *database, s *store.Store) (_ []figure, err error) {
-	const runs = 20
-	l := loop{cycles: 10, calls: 1}
-	ended := make(chan string, runs)
-	l.ended = func(id string) { ended <- id }
-	w, err := work(ctx, s, l, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, w.stop()) }()
-
-	size := func() (bytes float64, err error) {
-		err = db.pool.QueryRow(ctx, `SELECT sum(pg_total_relation_size(c.oid))::float8 FROM pg_class AS c
-			WHERE c.relnamespace = 'actlog'::regnamespace AND c.relkind = 'r' AND c.relname <> 'change'`).Scan(&bytes)
-		return bytes, err
-	}
-
-	before, err := size()
-	if err != nil {
-		return nil, err
-	}
-	writesBefore, err := w.writes()
-	if err != nil {
-		return nil, err
-	}
-
-	turns := b.n(20, 1)
-	for range turns {
-		if err := w.runs(ctx, runs, ended); err != nil {
-			return nil, err
-		}
-	}
-
-	after, err := size()
-	if err != nil {
-		return nil, err
-	}
-	writesAfter, err := w.writes()
-	if err != nil {
-		return nil, err
-	}
-
-	n := float64(runs * turns)
-	return []figure{
-		alone("a run of 10 cycles with a call, short texts, without the feed", "kB",
-			[]float64{(after - before) / n / 1000}, nil),
-		alone("its transactions a cycle", "", []float64{(writesAfter - writesBefore) / n / float64(l.cycles)}, nil),
-	}, nil
 }
 
 // bare does what a run does, without a record.
