@@ -217,6 +217,7 @@ func TestPriceImport(t *testing.T) {
 		`{"prices": [{"model": "m", "inptUsd": 1}]}`:                                                 "inptUsd",
 		`{"date": "today", "prices": [{"model": "m"}]}`:                                              "date must be a day",
 		`{"prices": [{"model": "m", "inputUsd": -1}]}`:                                               "input must be from 0",
+		`{"prices": [{"model": "m", "inputUsd": "1"}]}`:                                              ".prices.inputUsd of type",
 		`{"prices": [{"model": "m", "fromDay": "1.1.2026"}]}`:                                        "price 1, of m: fromDay",
 		`{"prices": [{"model": "", "inputUsd": 1}]}`:                                                 "must name a model",
 		`{"prices": [{"model": "m*", "inputUsd": 1}]}`:                                               "*",

@@ -111,7 +111,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 // is.
 func (r *Run) openStep(ctx context.Context, s *Step) (*tree.Step, error) {
 	r.mu.Lock()
-	fresh := r.plan.StartTime == nil && !r.opened[s.id] // nobody has carried the run before
+	again := r.opened[s.id]
 	if r.opened == nil {
 		r.opened = map[string]bool{}
 	}
@@ -119,7 +119,12 @@ func (r *Run) openStep(ctx context.Context, s *Step) (*tree.Step, error) {
 	r.open = append(r.open, s.inState)
 	r.mu.Unlock()
 
-	if fresh {
+	switch {
+	case again: // what it has done may not be on record yet
+		if err := r.Save(); err != nil {
+			return nil, err
+		}
+	case r.plan.StartTime == nil: // nobody has carried the run before
 		return nil, record.ErrNotFound
 	}
 	return r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)

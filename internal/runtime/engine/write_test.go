@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
@@ -69,6 +71,63 @@ func agentOf(t *testing.T, tools []tool.Tool, turns ...[]scriptmodel.ToolCall) *
 	t.Helper()
 	return build(t, []scriptmodel.Scene{{Name: "a", Turns: calls(turns...)}},
 		map[string]define.Definition{"a": {Tools: []string{"*"}}}, tools)
+}
+
+// reopener makes a call in a step, opens the step again at once, and comes to the same call.
+type reopener struct{}
+
+func (reopener) Kind() string { return "reopener" }
+
+func (reopener) Prepare(_ engine.Parts, r engine.Request) (engine.Prepared, error) {
+	return engine.Prepared{Input: r.Input}, nil
+}
+
+func (reopener) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
+	tools, err := run.Tools(ctx, nil, nil)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		return engine.Result{}, err
+	}
+
+	var said []string
+	for range 2 {
+		s, err := run.Step(ctx, 0, engine.StepInfo{})
+		if err != nil {
+			return engine.Result{}, err
+		}
+		results, err := s.Act(ctx, 0, []model.ToolCall{{Name: "quick", Arguments: "{}"}}, engine.Thinking{Tools: set})
+		if err != nil {
+			return engine.Result{}, err
+		}
+		said = append(said, results[0].Text)
+	}
+	return engine.Result{Summary: strings.Join(said, " ")}, nil
+}
+
+// TestOpenedAgain checks that a step which is opened again knows what it has just done.
+func TestOpenedAgain(t *testing.T) {
+	t.Parallel()
+	var made atomic.Int64
+	quick := named("quick", func(context.Context, string) (string, error) {
+		return fmt.Sprintf("call %d", made.Add(1)), nil
+	})
+	h := enginetest.Build(t, enginetest.Plans{
+		Scenes:    []scriptmodel.Scene{{Name: "unused", Turns: calls(terminate("unused"))}},
+		Executors: []engine.Executor{reopener{}}, Tools: []tool.Tool{quick},
+	})
+	h.Work(h.Engine)
+
+	started, err := h.Engine.Start(t.Context(), engine.Request{Executor: "reopener", Input: json.RawMessage("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := h.Ended(started.PlanID)
+	if text(p.Record.Summary) != "call 1 call 1" || made.Load() != 1 {
+		t.Errorf("the run says %q after %d calls, %s", text(p.Record.Summary), made.Load(), text(p.Record.ErrorMessage))
+	}
 }
 
 // TestEndAndBeginAreOneWrite checks that a call ends in the write in which the next one begins, and that everything
