@@ -1,7 +1,8 @@
 -- +goose NO TRANSACTION
 
--- What was on record before gets its failures, and the indexes of reports by time are made anew: of what does not change
--- when a row ends. Each partition is locked on its own, and only while its index is made. All of it may be run again.
+-- Failures that are already on record are copied into their table. The indexes by time that reports use are built again,
+-- on columns that stay as they are when a row ends. One partition at a time is locked, while its index is built. Nothing
+-- here runs in one transaction, so each statement may run again.
 
 -- +goose Up
 

@@ -294,7 +294,7 @@ func (r *Reader) plansOfRareAgent(ctx context.Context, agent string, deadline ti
 	}
 
 	slices.Sort(roots)
-	return append([]string{}, slices.Compact(roots)...), nil // not nil
+	return append([]string{}, slices.Compact(roots)...), nil // never nil, which stands for all plans
 }
 
 // PlansAt returns the root plans with these ids that are on record, as a list has them, newest first.

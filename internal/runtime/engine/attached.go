@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Thought puts a thought on record, with the next thing that is, and in the log. number tells the thoughts of
-// a run apart: one that is on record stays as it is. Each is later than the one before.
+// Thought adds a thought to the next write, and to the log. number tells the thoughts of a run apart: one that is on
+// record stays as it is. Each is later than the one before.
 func (r *Run) Thought(number int, t record.Thought) {
 	t.RootPlanID, t.PlanID = r.run.RootPlanID, r.run.PlanID
 	t.ThoughtID = derive("thought-", r.run.PlanID, number)
@@ -54,19 +54,19 @@ func (r *Run) Artifacts(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Metadata puts metadata of the plan on record, with the next thing that is.
+// Metadata adds metadata of the plan to the next write.
 func (r *Run) Metadata(m json.RawMessage) {
 	r.addLater(&record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Metadata: m})
 }
 
-// Title puts another title of the plan on record, with the next thing that is.
+// Title adds another title of the plan to the next write.
 func (r *Run) Title(title string) {
 	r.addLater(&record.Plan{
 		RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Title: optional.Pointer(r.redact(title)),
 	})
 }
 
-// Artifact puts something that the run produced on record, by its name, with the next thing that is.
+// Artifact adds something that the run produced to the next write, by its name.
 func (r *Run) Artifact(a tool.Artifact) { r.addLater(r.artifact(nil, nil, a)) }
 
 // artifact returns something that a run produced, or a tool call of it, known by its name.
@@ -76,7 +76,7 @@ func (r *Run) artifact(stepID, toolCallID *string, a tool.Artifact) record.Chang
 	return row
 }
 
-// source puts a source of a tool call on record, with the next thing that is.
+// source returns a source of a tool call.
 func (r *Run) source(stepID, toolCallID string, number int, s tool.Source) record.Change {
 	c := &record.Source{
 		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, SourceID: derive("source-", toolCallID, number), StepID: &stepID,

@@ -118,6 +118,7 @@ func TestOpenedAgain(t *testing.T) {
 		Scenes:    []scriptmodel.Scene{{Name: "unused", Turns: calls(terminate("unused"))}},
 		Executors: []engine.Executor{reopener{}}, Tools: []tool.Tool{quick},
 	})
+	h.Engine.SetGrace(time.Hour) // no timer writes the result
 	h.Work(h.Engine)
 
 	started, err := h.Engine.Start(t.Context(), engine.Request{Executor: "reopener", Input: json.RawMessage("{}")})
