@@ -29,15 +29,8 @@ type Read struct {
 	targets sync.Map                       // []target by record.Kind
 }
 
-// NewRead returns a read. Of a statement of sections, [Union] or [Sorted], it takes these: the names of its columns are
-// not those of all sections.
-func NewRead(sql string, sections ...Section) *Read {
-	r := &Read{SQL: sql}
-	if len(sections) > 0 {
-		_, r.kinds = placed(sections)
-	}
-	return r
-}
+// NewRead returns a read whose columns have the names of the fields. One of several kinds of rows is a [Union].
+func NewRead(sql string) *Read { return &Read{SQL: sql} }
 
 // target is a column and the field that it fills: of which struct, and at which place.
 type target struct{ column, into, field int }

@@ -76,27 +76,27 @@ func TestSections(t *testing.T) {
 
 	pool := pgtest.New(t).Pool
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} {
-		for sql, order := range map[string][]int{
-			fieldsql.Union(sections...):                   {1, 3, 2, 0},
-			fieldsql.Sorted("r.by_seq DESC", sections...): {3, 2, 1, 0},
+		for read, order := range map[*fieldsql.Read][]int{
+			fieldsql.Union("", sections...):                   {1, 3, 2, 0},
+			fieldsql.Sorted("", "r.by_seq DESC", sections...): {3, 2, 1, 0},
 		} {
-			rows, err := pool.Query(t.Context(), sql, mode)
+			rows, err := pool.Query(t.Context(), read.SQL, mode)
 			if err != nil {
-				t.Fatalf("%v: %v\n%s", mode, err, sql)
+				t.Fatalf("%v: %v\n%s", mode, err, read.SQL)
 			}
 
 			var got, expected []record.Change
-			if err := fieldsql.NewRead(sql, sections...).Rows(rows, func(kind record.Kind) ([]any, error) {
+			if err := read.Rows(rows, func(kind record.Kind) ([]any, error) {
 				got = append(got, record.New(kind))
 				return []any{got[len(got)-1]}, nil
 			}, nil); err != nil {
-				t.Fatalf("%v: %v\n%s", mode, err, sql)
+				t.Fatalf("%v: %v\n%s", mode, err, read.SQL)
 			}
 			for _, i := range order {
 				expected = append(expected, want[i])
 			}
 			if diff := cmp.Diff(expected, got); diff != "" {
-				t.Errorf("%v (-written +read):\n%s\n%s", mode, diff, sql)
+				t.Errorf("%v (-written +read):\n%s\n%s", mode, diff, read.SQL)
 			}
 		}
 	}

@@ -95,7 +95,7 @@ func TestEveryShape(t *testing.T) {
 					From: "FROM actlog." + fieldsql.TableOf(other).Name + " AS x WHERE x.root_plan_id = $1::text",
 				})
 			}
-			prepare("union", fieldsql.Union(sections...), 1)
+			prepare("union", fieldsql.Union("", sections...).SQL, 1)
 		})
 	}
 }

@@ -19,21 +19,28 @@ type Section struct {
 	Sort []Column
 }
 
-// Union returns the SQL of sections. The first column, kind, names the kind of a row. Sections share the other columns
-// by type, whatever their names: most of what a small read takes is to set up its columns. So each kind has its columns
-// in places of its own, see [NewRead], and NULL in the other places.
-func Union(sections ...Section) string { return union(sections, nil) }
+// Union returns a read of the rows of sections, in no order. before is what stands before them: WITH, or nothing.
+//
+// The first column, kind, names the kind of a row. Sections share the other columns by type, whatever their names: most
+// of what a small read takes is to set up its columns. So each kind has its columns in places of its own, which the
+// read knows, and NULL in the other places.
+func Union(before string, sections ...Section) *Read {
+	sql, kinds := union(sections, nil)
+	return &Read{SQL: before + sql, kinds: kinds}
+}
 
-// Sorted returns the SQL of sections whose rows come in an order of their columns for sorting; the row is r.
-func Sorted(order string, sections ...Section) string {
+// Sorted is Union with an order by the columns for sorting, of the row r.
+func Sorted(before, order string, sections ...Section) *Read {
 	var sort []Column
 	for _, section := range sections {
 		sort = withColumns(sort, section.Sort)
 	}
-	return "SELECT *\nFROM (\n" + union(sections, sort) + "\n) AS r\nORDER BY " + order
+
+	sql, kinds := union(sections, sort)
+	return &Read{SQL: before + "SELECT *\nFROM (\n" + sql + "\n) AS r\nORDER BY " + order, kinds: kinds}
 }
 
-func union(sections []Section, sort []Column) string {
+func union(sections []Section, sort []Column) (sql string, kinds map[record.Kind]map[string]int) {
 	places, kinds := placed(sections)
 	selects := make([]string, len(sections))
 	for i, section := range sections {
@@ -57,7 +64,7 @@ func union(sections []Section, sort []Column) string {
 		}
 		selects[i] = fmt.Sprintf("SELECT '%s'::text AS kind,\n    %s\n%s", section.Kind, wrapped(values), section.From)
 	}
-	return strings.Join(selects, "\nUNION ALL\n")
+	return strings.Join(selects, "\nUNION ALL\n"), kinds
 }
 
 // placed returns the types of the places behind kind in the rows of sections, and in which of them each kind has its

@@ -67,8 +67,8 @@ var (
 
 // stepDetail reads the rows of a step in no order: sorting them would cost more than Go takes.
 var (
-	stepDetail     = fieldsql.NewRead(askedStep+fieldsql.Union(storedStep...), storedStep...)
-	stepDetailOnce = fieldsql.NewRead(askedStep+fieldsql.Union(onceStep...), onceStep...)
+	stepDetail     = fieldsql.Union(askedStep, storedStep...)
+	stepDetailOnce = fieldsql.Union(askedStep, onceStep...)
 )
 
 // stepRows reads them in the order of [StepTaker], contents first, and stepRowsOnce in that of [OnceTaker].
@@ -84,8 +84,8 @@ func inStepOrder(sections ...fieldsql.Section) *fieldsql.Read {
 	if sections[len(sections)-1].Kind == kindContent {
 		hash = "r.by_hash, "
 	}
-	return fieldsql.NewRead(askedStep+fieldsql.Sorted(`r.by_seq NULLS FIRST, r.kind COLLATE "C" DESC, `+hash+
-		`r.by_index NULLS LAST, r.by_start NULLS LAST, r.by_id COLLATE "C"`, sections...), sections...)
+	return fieldsql.Sorted(askedStep, `r.by_seq NULLS FIRST, r.kind COLLATE "C" DESC, `+hash+
+		`r.by_index NULLS LAST, r.by_start NULLS LAST, r.by_id COLLATE "C"`, sections...)
 }
 
 // StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the

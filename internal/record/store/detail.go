@@ -24,49 +24,41 @@ const BriefChars = 2_000
 
 // cycleDetail reads a cycle, what was asked and answered in the one before it, and its tool calls. Its parameters are
 // those of rowByKey.
-var cycleDetail = func() *fieldsql.Read {
-	sections := []fieldsql.Section{
-		{
-			Kind:    record.KindThinkAct,
-			Columns: fieldsql.Readable(record.KindThinkAct, "t"),
-			From: `FROM actlog.think_act_record AS t
+var cycleDetail = fieldsql.Union("",
+	fieldsql.Section{
+		Kind:    record.KindThinkAct,
+		Columns: fieldsql.Readable(record.KindThinkAct, "t"),
+		From: `FROM actlog.think_act_record AS t
 WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + inRootPartition,
-		},
-		{
-			Kind: record.KindThinkAct,
-			Columns: fieldsql.Only(fieldsql.Readable(record.KindThinkAct, "t"), "root_plan_id", "step_id", "seq", "think_input",
-				"think_output", "message"),
-			From: `FROM actlog.think_act_record AS t
+	},
+	fieldsql.Section{
+		Kind: record.KindThinkAct,
+		Columns: fieldsql.Only(fieldsql.Readable(record.KindThinkAct, "t"), "root_plan_id", "step_id", "seq", "think_input",
+			"think_output", "message"),
+		From: `FROM actlog.think_act_record AS t
 WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND ` + inRootPartition + `
     AND t.seq = (SELECT max(t.seq) FROM actlog.think_act_record AS t WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq < $3::bigint AND ` + inRootPartition + `)`,
-		},
-		{
-			Kind:    record.KindActTool,
-			Columns: fieldsql.Lean(record.KindActTool, "t", BriefChars+1, "parameters", "result", "error_message"),
-			From: `FROM actlog.act_tool_info AS t
+	},
+	fieldsql.Section{
+		Kind:    record.KindActTool,
+		Columns: fieldsql.Lean(record.KindActTool, "t", BriefChars+1, "parameters", "result", "error_message"),
+		From: `FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + inRootPartition,
-		},
-	}
-	return fieldsql.NewRead(fieldsql.Union(sections...), sections...)
-}()
+	},
+)
 
 // earlierCycles reads what was asked and answered in the cycles before a cycle, in their order, and before them each
 // content that they name. $1 is the root, $2 the step and $3 the number of the cycle.
 var earlierCycles = func() *fieldsql.Read {
 	from := `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = $1::text AND c.step_id = $2::text AND c.seq < $3::bigint AND c.part = ` + rootPartition
-
-	sections := []fieldsql.Section{
-		{
-			Kind: record.KindThinkAct,
-			Columns: fieldsql.Only(fieldsql.Stored(record.KindThinkAct, "c"), "seq", "think_input", "think_input_parts",
-				"think_output", "message"),
-			From: from,
-			Sort: cycleSection.Sort,
-		},
-		contentSection("$1::text", rootPartition, from),
-	}
-	return fieldsql.NewRead(fieldsql.Sorted("r.by_seq NULLS FIRST", sections...), sections...)
+	return fieldsql.Sorted("", "r.by_seq NULLS FIRST", fieldsql.Section{
+		Kind: record.KindThinkAct,
+		Columns: fieldsql.Only(fieldsql.Stored(record.KindThinkAct, "c"), "seq", "think_input", "think_input_parts",
+			"think_output", "message"),
+		From: from,
+		Sort: cycleSection.Sort,
+	}, contentSection("$1::text", rootPartition, from))
 }()
 
 // EarlierCycles calls each with the cycles of a step before one of them, in their order, with what was asked and

@@ -78,9 +78,7 @@ const maxAlsoUnder = 20
 
 // planRead returns a statement of sections that reads the tree of a plan.
 func planRead(sections ...fieldsql.Section) *fieldsql.Read {
-	return fieldsql.NewRead(
-		rootsOfID("plan_execution_record", "current_plan_id", planOrder)+fieldsql.Union(sections...), sections...,
-	)
+	return fieldsql.Union(rootsOfID("plan_execution_record", "current_plan_id", planOrder), sections...)
 }
 
 // rootsOfID returns the first CTE of a statement, asked: root_plan_id is the root under which the id $1 is read,

@@ -113,7 +113,7 @@ const (
 
 // runDetail reads a run: its plan, the open waits of the runs below it, and figures, twice: of the plan and
 // of all below it. $1 is the plan. As in [Store.Control], it is the newest run of that id.
-var runDetail = fieldsql.NewRead(`WITH RECURSIVE asked AS MATERIALIZED (
+var runDetail = fieldsql.Union(`WITH RECURSIVE asked AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.plan_id = $1::text ORDER BY r.created_at DESC LIMIT 1
 ),
 below AS (
@@ -125,11 +125,8 @@ below AS (
         SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id OFFSET 0
     ) AS x
 ),
-`+liveWorkers+`
-`+fieldsql.Union(runSections...), runSections...)
-
-var runSections = []fieldsql.Section{
-	{
+`+liveWorkers+"\n",
+	fieldsql.Section{
 		Kind: rowRun,
 		Columns: append(fieldsql.Readable(record.KindPlan, "p"),
 			fieldsql.Column{Name: "run_executor", Type: "text", SQL: "r.executor"},
@@ -146,7 +143,7 @@ var runSections = []fieldsql.Section{
 JOIN actlog.run AS r ON r.root_plan_id = a.root_plan_id AND r.plan_id = a.plan_id
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id`,
 	},
-	{
+	fieldsql.Section{
 		Kind:    rowWait,
 		Columns: fieldsql.Readable(record.KindWait, "w"),
 		From: `FROM asked AS a
@@ -154,7 +151,7 @@ JOIN actlog.wait_state AS w ON w.root_plan_id = a.root_plan_id
 JOIN actlog.run AS x ON x.root_plan_id = w.root_plan_id AND x.plan_id = w.plan_id
 WHERE NOT x.done AND ` + store.IsOpenWait + ` AND ` + inBelow,
 	},
-	{
+	fieldsql.Section{
 		Kind:    rowFigures,
 		Columns: append(sums(), fieldsql.Column{Name: "whole_tree", Type: "boolean", SQL: "v.whole_tree"}),
 		From: `FROM asked AS a
@@ -164,7 +161,7 @@ JOIN actlog.agent_execution_record AS s ON s.root_plan_id = a.root_plan_id AND (
 )
 GROUP BY v.whole_tree`,
 	},
-}
+)
 
 // inBelow selects the runs x of a tree that are the run a or below it. Of a root these are all, which needs
 // no recursion. OR makes Postgres hash the others.
