@@ -119,6 +119,17 @@ func (d *driver) violated(format string, args ...any) {
 	d.say("VIOLATION: %s", v)
 }
 
+// repeat says again what was violated, at the end, where everybody looks.
+func (d *driver) repeat() {
+	const most = 5
+	for _, v := range d.violations[:min(len(d.violations), most)] {
+		d.say("VIOLATION: %s", v)
+	}
+	if more := len(d.violations) - most; more > 0 {
+		d.say("and %d more, above", more)
+	}
+}
+
 // run starts everything, injects faults, checks the record and stops everything.
 func (d *driver) run(ctx context.Context) (err error) {
 	defer func() {

@@ -318,6 +318,7 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 
 	err = d.run(ctx)
 	d.report()
+	d.repeat()
 	violated = len(d.violations) > 0
 	if keep = violated && c.dir == ""; keep {
 		d.say("the logs and ledgers are in %s", dir)

@@ -104,6 +104,7 @@ func (c config) agentRuns(ctx context.Context, dir string, out io.Writer) (viola
 	}
 
 	d.say("%-22s %s", "took", time.Since(began).Round(time.Second))
+	d.repeat()
 	return len(d.violations) > 0, nil
 }
 

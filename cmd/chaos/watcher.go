@@ -212,7 +212,10 @@ func (v *view) add(event string, data []byte) error {
 	case "reset":
 		v.resets++
 		clear(v.rows)
-	case "done", "deleted":
+	case "deleted": // a replaced primary showed what no other server has; its client writes it again
+		clear(v.rows)
+		v.cursor = ""
+	case "done":
 		v.ended = true
 	case "rows":
 		var in struct {

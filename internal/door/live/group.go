@@ -14,8 +14,9 @@ import (
 
 // want is what is to be read for somebody, and how far the reading has come.
 type want struct {
-	all   bool // everything, whatever changed
-	reset bool // everything, and what the client knows may be wrong
+	all     bool   // everything, whatever changed
+	reset   bool   // everything, and what the client knows may be wrong
+	primary string // where it is on record: another server has other rows, and other transactions of the same numbers
 
 	// Of one tree: what these transactions wrote, of these kinds.
 	xids  map[uint32]bool
@@ -117,7 +118,8 @@ func finish(raw []rawEvent, cursor string) []rawEvent {
 	return raw
 }
 
-// read reads the next events of what is wanted. more reports that there are others.
+// read reads the next events of what is wanted. more reports that there are others. If another server is the primary
+// by then, everything is wanted.
 func (h *Hub) read(ctx context.Context, root string, w *want) (raw []rawEvent, more bool, err error) {
 	select {
 	case h.reads <- struct{}{}:
@@ -128,10 +130,19 @@ func (h *Hub) read(ctx context.Context, root string, w *want) (raw []rawEvent, m
 
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if root == "" {
-		return h.readPlans(ctx, w)
+	for {
+		if root == "" {
+			raw, more, err = h.readPlans(ctx, w)
+		} else {
+			raw, more, err = h.readTree(ctx, root, w)
+		}
+
+		primary := h.store.Primary()
+		if err != nil || primary == w.primary {
+			return raw, more, err
+		}
+		*w = want{reset: true, primary: primary}
 	}
-	return h.readTree(ctx, root, w)
 }
 
 func (h *Hub) readTree(ctx context.Context, root string, w *want) (raw []rawEvent, more bool, err error) {
@@ -227,7 +238,7 @@ type group struct {
 func (g *group) each(do func(w *want)) {
 	if len(g.live) > 0 {
 		if g.pending == nil {
-			g.pending = new(want)
+			g.pending = &want{primary: g.hub.primary}
 		}
 		do(g.pending)
 		signal(g.wake)
@@ -235,7 +246,7 @@ func (g *group) each(do func(w *want)) {
 
 	for s := range g.late {
 		if s.pending == nil {
-			s.pending = new(want)
+			s.pending = &want{primary: g.hub.primary}
 		}
 		do(s.pending)
 	}
@@ -243,7 +254,7 @@ func (g *group) each(do func(w *want)) {
 
 func (g *group) add(c *feed.Change) { g.each(func(w *want) { w.add(c, g.root == "") }) }
 
-func (g *group) reset() { g.each(func(w *want) { *w = want{reset: true} }) }
+func (g *group) reset() { g.each(func(w *want) { *w = want{reset: true, primary: g.hub.primary} }) }
 
 // signal leaves a token in a channel that holds one.
 func signal(wake chan<- struct{}) {

@@ -85,6 +85,7 @@ type Room interface {
 
 // Store is what a hub reads.
 type Store interface {
+	Primary() string
 	PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error)
 	Rows(ctx context.Context, rootPlanID string, f *store.RowFilter) ([]store.Row, error)
 	LivePlans(ctx context.Context) ([]store.PlanGlance, error)
@@ -120,6 +121,7 @@ type Hub struct {
 	streams   int
 	following *following // nil: nobody follows anything
 	cursor    string     // the groups know everything up to here
+	primary   string     // where that is on record
 	gaps      int
 	lag       time.Duration
 	polled    time.Time // when the feed was last read
@@ -180,7 +182,6 @@ func (h *Hub) Open(
 	}
 
 	h.join(root, s)
-	s.want = &want{all: true}
 	if after == "" {
 		return s, nil
 	}
@@ -196,7 +197,7 @@ func (h *Hub) Open(
 		return nil, ErrEnded
 	}
 
-	s.want = new(want)
+	s.want.all = false
 	for i := range changes {
 		s.want.add(&changes[i], root == "")
 	}
@@ -260,6 +261,7 @@ func (h *Hub) deliver(f *following, c *feed.Changes) {
 		return
 	}
 
+	h.primary = c.Primary
 	all := h.groups[""]
 	for i := range c.Committed {
 		made := &c.Committed[i]

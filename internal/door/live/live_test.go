@@ -406,3 +406,62 @@ func openDeltas(t *testing.T, hub *live.Hub, planID string) *live.Stream {
 	idle(t, st)
 	return st
 }
+
+// movedStore is a store whose trees are read only once another server is the primary. All rows are found there: as
+// many transactions have the numbers of those that were lost.
+type movedStore struct {
+	*store.Store
+	from atomic.Pointer[string] // the primary before; nil: trees are read at once
+}
+
+func (s *movedStore) Rows(ctx context.Context, rootPlanID string, f *store.RowFilter) ([]store.Row, error) {
+	if from := s.from.Load(); from != nil {
+		for s.Primary() == *from && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		f.XIDs = nil
+	}
+	return s.Store.Rows(ctx, rootPlanID, f)
+}
+
+// TestReadAfterAFailover checks that a client learns that what it knows may be wrong before it is told of the end,
+// when another server becomes the primary between a change and the reading of its rows.
+func TestReadAfterAFailover(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.NewPair(t)
+	migrator, err := store.NewMigrator(t.Context(), pair.URL, storetest.Logger(t))
+	if err == nil {
+		err = errors.Join(migrator.Up(t.Context()), migrator.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := &movedStore{Store: storetest.OpenURL(t, pair.URL, storetest.Patient)}
+	hub := live.New(s, s.Feed(), s.Deltas(), storetest.Logger(t), 10)
+	t.Cleanup(hub.Close)
+
+	storetest.Write(t, s.Store, plan("p", record.Running))
+	st, err := hub.Open(t.Context(), "", "p", "", lister{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	idle(t, st)
+
+	before := s.Primary()
+	s.from.Store(&before)
+	storetest.Write(t, s.Store, plan("p", record.Completed))
+	pair.Promote(t)
+
+	var types []string
+	for err == nil {
+		var e live.Event
+		if e, err = st.Next(t.Context(), time.Hour); err == nil && e.Type != "" {
+			types = append(types, e.Type)
+		}
+	}
+	if got := strings.Join(types, " "); got != "reset rows done" || !errors.Is(err, io.EOF) {
+		t.Errorf("%s, then %v", got, err)
+	}
+}

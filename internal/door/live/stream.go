@@ -43,7 +43,10 @@ type Stream struct {
 }
 
 func newStream(h *Hub, planID string, encoder Encoder, room Room) *Stream {
-	s := &Stream{hub: h, plan: planID, encoder: encoder, room: room, wake: make(chan struct{}, 1)}
+	s := &Stream{
+		hub: h, plan: planID, encoder: encoder, room: room,
+		want: &want{all: true, primary: h.store.Primary()}, wake: make(chan struct{}, 1),
+	}
 	s.ctx, s.stop = context.WithCancel(h.ctx)
 	return s
 }

@@ -39,6 +39,8 @@ const (
 type Changes struct {
 	// Committed are the changes that were committed, in no order, once each.
 	Committed []Change
+	// Primary is the server that they were read from, see [pg.DB.Primary].
+	Primary string
 	// Cursor stands for everything that was delivered so far, see [Feed.Since]. It is empty
 	// while that is not known.
 	Cursor string
@@ -145,7 +147,7 @@ func (f *follower) poll(ctx context.Context, deliver func(Changes)) (more bool, 
 		return true, nil
 	}
 
-	out := Changes{Lost: f.lost}
+	out := Changes{Primary: f.primary, Lost: f.lost}
 	fresh, above := new(gap), 0
 	for _, r := range rows {
 		if r.Seq > f.seq {

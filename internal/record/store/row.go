@@ -44,6 +44,9 @@ type RowFilter struct {
 	after map[record.Kind][]any // keys of the last rows that were read
 }
 
+// Primary names the server that is read, see [pg.DB.Primary].
+func (r *Reader) Primary() string { return r.db.Primary() }
+
 // Rows reads the next rows of a tree, in the order of their kinds and keys, and moves the
 // filter on. All are read when the filter has no kinds left. The rows are not of one moment;
 // what changes meanwhile comes with the feed.

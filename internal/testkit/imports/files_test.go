@@ -67,7 +67,7 @@ var upward = map[string]int{
 	"internal/record/field":      0,
 	"internal/record/fieldsql":   0,
 	"internal/trace/otlp":        0,
-	"internal/door/live":         31,
+	"internal/door/live":         30,
 	"internal/door/lookup":       0,
 
 	// executors are given a Run, which knows the executors that its calls start
