@@ -3,6 +3,7 @@ package thinkact
 import (
 	"context"
 	"encoding/json"
+	"sync"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
@@ -12,13 +13,18 @@ import (
 // terminateTool is the name of the tool by which an agent says that it is done.
 const terminateTool = "terminate"
 
-// newTerminate returns that tool. Its message is the answer: a text, or what fits the schema.
-func newTerminate(schema json.RawMessage) (tool.Tool, error) {
-	answer := schema
-	if answer == nil {
-		answer = json.RawMessage(`{"type":"string"}`)
-	}
+// plainTerminate returns the one whose message is a text. All runs share it, because a schema takes 8 kB of memory.
+var plainTerminate = sync.OnceValues(func() (tool.Tool, error) { return newTerminate(json.RawMessage(`{"type":"string"}`)) })
 
+// terminateOf returns that tool. Its message is the answer: what fits the schema, or a text without one.
+func terminateOf(schema json.RawMessage) (tool.Tool, error) {
+	if schema == nil {
+		return plainTerminate()
+	}
+	return newTerminate(schema)
+}
+
+func newTerminate(answer json.RawMessage) (tool.Tool, error) {
 	arguments, err := json.Marshal(map[string]any{
 		"type": "object", "properties": map[string]json.RawMessage{"message": answer}, "required": []string{"message"},
 		"additionalProperties": false,

@@ -95,7 +95,7 @@ func opening(ctx context.Context, run *engine.Run, agent define.Definition, in A
 
 // thinkingOf returns what an agent asks its model each time, but for the messages.
 func thinkingOf(ctx context.Context, run *engine.Run, agent define.Definition) (t engine.Thinking, err error) {
-	terminate, err := newTerminate(agent.ResponseSchema)
+	terminate, err := terminateOf(agent.ResponseSchema)
 	if err != nil {
 		return t, err
 	}
