@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/actlog/actlog/internal/record/store"
 )
 
 // measureReport runs each question of docs/reporting.md, for one day and for 30 days, on records of 3 and of 10 million
@@ -53,6 +55,10 @@ func (b *bench) reportOn(ctx context.Context, rows int, questions []query) (figu
 		return nil, err
 	}
 
+	if figures, err = b.charts(ctx, db, rows); err != nil {
+		return nil, err
+	}
+
 	for _, q := range questions {
 		for _, period := range reportPeriods {
 			name, sql := fmt.Sprintf("%d rows: %s", rows, q.title), q.sql
@@ -71,6 +77,49 @@ func (b *bench) reportOn(ctx context.Context, rows int, questions []query) (figu
 		}
 	}
 	return figures, nil
+}
+
+// charts measures the charts of 90 days: from all calls, as long as no day is closed, and then as upkeep leaves them.
+func (b *bench) charts(ctx context.Context, db *database, rows int) (figures []figure, err error) {
+	s, err := db.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+
+	read := func() (float64, error) {
+		start := time.Now()
+		for _, by := range []store.ChartBy{store.ByDay, store.ByModel, store.ByAgent, store.ByTool} {
+			f := store.ChartFilter{Since: time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -90), Timeout: time.Hour}
+			if _, err := s.Chart(ctx, by, f); err != nil {
+				return 0, err
+			}
+		}
+		return ms(time.Since(start)), nil
+	}
+
+	open, err := read()
+	if err != nil {
+		return nil, err
+	}
+
+	start := time.Now()
+	tag, err := db.pool.Exec(ctx, `SELECT actlog.close_day(day) FROM generate_series(
+		date_trunc('day', now() - interval '40 days', 'UTC'), now() - interval '27 hours', '24 hours') AS day`)
+	if err != nil {
+		return nil, err
+	}
+	closing := time.Since(start)
+
+	closed, _, err := b.byTurns(ctx, func(context.Context) (float64, error) { return read() }, nil)
+	if err != nil {
+		return nil, err
+	}
+	return []figure{
+		alone(fmt.Sprintf("%d rows: all charts of 90 days, no day is closed", rows), "ms", []float64{open}, nil),
+		alone(fmt.Sprintf("%d rows: all charts of 90 days", rows), "ms", closed, atMost(2_000)),
+		alone(fmt.Sprintf("%d rows: to close a day", rows), "ms", []float64{ms(closing) / float64(tag.RowsAffected())}, nil),
+	}, nil
 }
 
 // p95 returns how long a query takes, in ms: 95 percent of the times are not longer. It asks 20 times, or for ten

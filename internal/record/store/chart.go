@@ -51,26 +51,35 @@ type ChartRow struct {
 // chartRows bounds the models, agents and tools of a chart; the others are counted.
 const chartRows = 50
 
-// chartSelects is what is read of the views of schema report, and from which.
-var chartSelects = map[ChartBy][2]string{
-	ByDay: {`(happened_at AT TIME ZONE 'UTC')::date::text AS name, count(*) AS count, count(*) FILTER (WHERE state = 'FAILED') AS failed,
-    sum(total_input_tokens)::bigint AS input_tokens, sum(total_output_tokens)::bigint AS output_tokens, sum(total_cost_usd) AS cost_usd`, "duration_seconds"},
-	ByModel: {`model_name AS name, count(*) AS count, count(*) FILTER (WHERE state = 'FAILED') AS failed,
-    sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens, sum(cost_usd) AS cost_usd,
-    count(*) FILTER (WHERE cost_usd IS NULL) AS unpriced`, "think_seconds"},
-	ByAgent: {`agent_name AS name, count(*) AS count, count(*) FILTER (WHERE state = 'FAILED') AS failed,
-    sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens, sum(cost_usd) AS cost_usd`, "duration_seconds"},
-	ByTool: {
-		"tool_name AS name, count(*) AS count, count(*) FILTER (WHERE state = 'FAILED') AS failed", "duration_seconds",
-	},
-}
-
-var chartViews = map[ChartBy]string{
-	ByDay: "plan", ByModel: "think_act", ByAgent: "agent_execution", ByTool: "tool_call",
-}
+// What selects the calls of a chart one by one. A cycle of which only tool calls are on record is no call of a model.
+const (
+	modelCalls = `SELECT project, model_name, think_seconds, 1, (state = 'FAILED')::integer, input_tokens, output_tokens, cost_usd,
+                (cost_usd IS NULL)::integer, happened_at
+            FROM report.think_act
+            WHERE COALESCE(think_seconds, input_char_count, output_char_count, input_tokens, output_tokens) IS NOT NULL`
+	toolCalls = `SELECT project, tool_name, duration_seconds, 1, (state = 'FAILED')::integer, NULL::bigint, NULL::bigint,
+                NULL::numeric, NULL::integer, happened_at
+            FROM report.tool_call`
+)
 
 // chartSQL is the statement of a chart. value writes a value into it.
 func chartSQL(by ChartBy, f ChartFilter, value func(any) string) string {
+	switch by {
+	case ByDay:
+		return rowsChart("plan", "(happened_at AT TIME ZONE 'UTC')::date::text", "total_", "name", f, value)
+	case ByAgent:
+		return rowsChart("agent_execution", "agent_name", "", mostFirst, f, value)
+	case ByModel:
+		return daysChart("model", modelCalls, f, value)
+	default:
+		return daysChart("tool", toolCalls, f, value)
+	}
+}
+
+var mostFirst = fmt.Sprintf("count DESC, name\nLIMIT %d", chartRows)
+
+// rowsChart is a chart of plans or steps: few enough to read each of them. total begins the names of their figures.
+func rowsChart(view, name, total, order string, f ChartFilter, value func(any) string) string {
 	conditions := []string{"happened_at >= " + value(f.Since)}
 	if f.Until != nil {
 		conditions = append(conditions, "happened_at < "+value(*f.Until))
@@ -78,25 +87,73 @@ func chartSQL(by ChartBy, f ChartFilter, value func(any) string) string {
 	if f.Project != "" {
 		conditions = append(conditions, "project = "+value(f.Project))
 	}
-
-	order := fmt.Sprintf("count DESC, name\nLIMIT %d", chartRows)
-	switch by {
-	case ByDay:
-		conditions, order = append([]string{"is_root"}, conditions...), "name"
-	case ByModel: // a cycle of which only tool calls are on record is none
-		conditions = append(conditions,
-			"COALESCE(think_seconds, input_char_count, output_char_count, input_tokens, output_tokens) IS NOT NULL")
+	if view == "plan" {
+		conditions = append(conditions, "is_root")
 	}
 
-	figures, seconds := chartSelects[by][0], chartSelects[by][1]
-	return fmt.Sprintf(`SELECT %s,
-    percentile_cont(0.5) WITHIN GROUP (ORDER BY %s) AS p50_seconds,
-    percentile_cont(0.95) WITHIN GROUP (ORDER BY %[2]s) AS p95_seconds, count(*) OVER () AS groups
-FROM report.%s
-WHERE %s
+	return fmt.Sprintf(`SELECT %s AS name, count(*) AS count, count(*) FILTER (WHERE state = 'FAILED') AS failed,
+    sum(%[2]sinput_tokens)::bigint AS input_tokens, sum(%[2]soutput_tokens)::bigint AS output_tokens, sum(%[2]scost_usd) AS cost_usd,
+    percentile_disc(0.5) WITHIN GROUP (ORDER BY duration_seconds) AS p50_seconds,
+    percentile_disc(0.95) WITHIN GROUP (ORDER BY duration_seconds) AS p95_seconds, count(*) OVER () AS groups
+FROM report.%[3]s
+WHERE %[4]s
 GROUP BY 1
-ORDER BY %s`, figures, seconds, chartViews[by], strings.Join(conditions, " AND "), order)
+ORDER BY %[5]s`, name, total, view, strings.Join(conditions, " AND "), order)
 }
+
+// daysChart is a chart of model calls or tool calls: of days that are closed by their figures, and of the time between
+// them by the calls themselves. calls selects these.
+func daysChart(kind, calls string, f ChartFilter, value func(any) string) string {
+	const day = 24 * time.Hour
+	first := f.Since.UTC().Truncate(day)
+	if first.Before(f.Since) {
+		first = first.Add(day)
+	}
+
+	since, from := value(f.Since), value(first)
+	until, to := "'infinity'", "'infinity'"
+	if f.Until != nil {
+		until, to = value(*f.Until), value(f.Until.UTC().Truncate(day))
+	}
+	project := ""
+	if f.Project != "" {
+		project = "\n    WHERE c.project = " + value(f.Project)
+	}
+	return fmt.Sprintf(sqlOfDays, kind, from, to, since, until, calls, project, mostFirst)
+}
+
+// sqlOfDays is the statement of such a chart: its kind, the start of its first whole day and the end of its last one,
+// its own start and end, what selects calls, the condition of a project, and the order.
+const sqlOfDays = `SELECT name, sum(count)::bigint AS count, sum(failed)::bigint AS failed,
+    sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens, sum(cost_usd) AS cost_usd,
+    sum(unpriced)::bigint AS unpriced,
+    min(seconds) FILTER (WHERE upto >= 0.5 * timed) AS p50_seconds,
+    min(seconds) FILTER (WHERE upto >= 0.95 * timed) AS p95_seconds,
+    count(*) OVER () AS groups
+FROM (
+    SELECT c.*, sum(c.count) FILTER (WHERE c.seconds IS NOT NULL) OVER (PARTITION BY c.name ORDER BY c.seconds) AS upto,
+        sum(c.count) FILTER (WHERE c.seconds IS NOT NULL) OVER (PARTITION BY c.name) AS timed
+    FROM (
+        SELECT project, name, seconds, count, failed, input_tokens, output_tokens, cost_usd, unpriced, day AS happened_at
+        FROM report.closed_day
+        WHERE kind = '%s' AND day >= %s::timestamptz AND day < %s::timestamptz
+        UNION ALL
+        SELECT r.*
+        FROM (
+            SELECT GREATEST(since, %[2]s::timestamptz) AS since, LEAST(until, %[3]s::timestamptz) AS until
+            FROM report.open_time
+            UNION ALL
+            VALUES (%[4]s::timestamptz, LEAST(%[2]s::timestamptz, %[5]s::timestamptz)),
+                (GREATEST(%[2]s::timestamptz, %[3]s::timestamptz), %[5]s::timestamptz)
+        ) AS o
+        CROSS JOIN LATERAL (
+            %[6]s
+        ) AS r (project, name, seconds, count, failed, input_tokens, output_tokens, cost_usd, unpriced, happened_at)
+        WHERE r.happened_at >= o.since AND r.happened_at < o.until
+    ) AS c%[7]s
+) AS t
+GROUP BY name
+ORDER BY %[8]s`
 
 // ChartSQL returns the statement of a chart as anyone may run it who can read the reports.
 func ChartSQL(by ChartBy, f ChartFilter) string {

@@ -162,7 +162,7 @@ func TestSchemaRules(t *testing.T) {
 			"conversations, logins and vectors of texts",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
-			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'cause_progress', 'recent_progress', 'recent_slice', 'recent_gram', 'dropped_detail', 'tool_daily', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
+			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'cause_progress', 'recent_progress', 'recent_slice', 'recent_gram', 'dropped_detail', 'tool_daily', 'day_figures', 'closed_day', 'opened_day', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
 		{"every table has a primary key",
 			`SELECT relname FROM ` + tables +
 				` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},
@@ -185,7 +185,7 @@ func TestSchemaRules(t *testing.T) {
 		{"a column that changes can set is nullable and has no default",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
-			WHERE relname NOT IN ('change', 'cause', 'cause_progress', 'failure', 'recent_text', 'recent_slice', 'recent_gram', 'recent_progress', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%' AND relname NOT IN ` + runtime + ` AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
+			WHERE relname NOT IN ('change', 'cause', 'cause_progress', 'failure', 'recent_text', 'recent_slice', 'recent_gram', 'recent_progress', 'dropped_detail', 'tool_daily', 'day_figures', 'closed_day', 'opened_day', 'model_price') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%' AND relname NOT IN ` + runtime + ` AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
 			AND attname NOT IN ('id', 'part', 'first_seen_at', 'origin')
 			AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))`},
 	} {

@@ -13,6 +13,7 @@ var Idle = newUpkeep
 
 // Parts of the upkeep.
 var (
+	CloseDays      = (*Upkeep).closeDays
 	DropDetail     = (*Upkeep).dropDetail
 	DeleteOutdated = (*Upkeep).deleteOutdated
 	SweepChanges   = (*Upkeep).sweepChanges

@@ -99,7 +99,7 @@ func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often ti
 	return err
 }
 
-// Run does at once what goes on each hour by itself: it marks dead runs as interrupted, drops
+// Run does at once what goes on each hour by itself: it marks dead runs as interrupted, closes days, drops
 // detail, spans, trees and vectors that are too old, sweeps the change feed, adds to the index of the
 // search what is missing there, makes the indexes for the search in texts, finds the causes of failures, and keeps the
 // texts of recent runs.
@@ -119,6 +119,7 @@ func (u *Upkeep) Run(ctx context.Context) error {
 
 func (u *Upkeep) tidy(ctx context.Context) error {
 	done := []error{
+		u.closeDays(ctx), // before detail is dropped
 		u.dropDetail(ctx, u.config.DetailDays), u.deleteOutdated(ctx, u.config.KeepDays),
 		u.sweepChanges(ctx, u.config.ChangeHours),
 		u.forgetVectors(ctx, vectorDays),

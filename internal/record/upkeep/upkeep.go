@@ -121,6 +121,7 @@ const (
 	taskCauses     = "actlog.causes"
 	taskRecent     = "actlog.recent"
 	taskForget     = "actlog.forget"
+	taskDays       = "actlog.days"
 )
 
 // inTurn runs f in a transaction, unless another server does the task: then it runs nothing.
