@@ -45,23 +45,23 @@ COMMENT ON COLUMN actlog.closed_day.day IS 'Start of the day, in UTC.';
 COMMENT ON COLUMN actlog.closed_day.closed_at IS 'When the figures were made.';
 
 CREATE TABLE actlog.opened_day (
-    id         bigint NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    day        timestamptz NOT NULL,
-    opened_by  xid8 NOT NULL DEFAULT pg_current_xact_id()
+    id   bigint NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    day  timestamptz NOT NULL
 );
-CREATE INDEX opened_day_by ON actlog.opened_day (day, opened_by);
+CREATE INDEX opened_day_of ON actlog.opened_day (day);
 COMMENT ON TABLE actlog.opened_day IS 'Days in which something was written that their figures may lack: one row for each day and transaction. No writer waits for another.';
 COMMENT ON COLUMN actlog.opened_day.id IS 'Names the row.';
 COMMENT ON COLUMN actlog.opened_day.day IS 'Start of the day, in UTC.';
-COMMENT ON COLUMN actlog.opened_day.opened_by IS 'The transaction that wrote there.';
 
 SELECT actlog.compress_texts('actlog.day_figures');
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.open_days() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    r     record := COALESCE(NEW, OLD);
-    days  timestamptz[];
+    r       record := COALESCE(NEW, OLD);
+    days    timestamptz[];
+    one     timestamptz;
+    marked  text := COALESCE(current_setting('actlog.opened_days', true), ''); -- by this transaction
 BEGIN
     CASE TG_ARGV[0]
         WHEN 'thinkAct' THEN
@@ -90,11 +90,13 @@ BEGIN
                 WHERE t.root_plan_id = r.root_plan_id AND t.part = r.part AND COALESCE(t.start_time, t.first_seen_at, t.part::timestamp AT TIME ZONE 'utc') < now() - interval '2 hours');
     END CASE;
 
-    -- A mark of another transaction may be swept before this one is committed.
-    INSERT INTO actlog.opened_day (day)
-    SELECT DISTINCT d.day
-    FROM unnest(days) AS d (day)
-    WHERE NOT EXISTS (SELECT FROM actlog.opened_day AS o WHERE o.day = d.day AND o.opened_by = pg_current_xact_id());
+    -- A mark of another transaction does not do: it may be swept before this one is committed.
+    FOREACH one IN ARRAY days LOOP
+        CONTINUE WHEN position(extract(epoch FROM one)::bigint::text IN marked) > 0;
+        INSERT INTO actlog.opened_day (day) VALUES (one);
+        marked := marked || ' ' || extract(epoch FROM one)::bigint;
+        PERFORM set_config('actlog.opened_days', marked, true);
+    END LOOP;
     RETURN NULL;
 END
 $$;
