@@ -27,8 +27,8 @@ DECLARE
 BEGIN
     FOREACH view IN ARRAY '{agent_execution,think_act,tool_call,usage_daily,tool_daily,unpriced_model}'::text[] LOOP
         before := pg_get_viewdef(format('report.%I', view)::regclass);
-        after := regexp_replace(before, '(\w+\.)think_start_time, \1think_end_time, \1act_start_time, \1act_end_time, \1first_seen_at', '\1think_start_time, \1first_seen_at', 'g');
-        after := regexp_replace(after, '(\w+\.)start_time, \1end_time, \1first_seen_at', '\1start_time, \1first_seen_at', 'g');
+        after := regexp_replace(before, '\m((?:\w+\.)?)think_start_time, \1think_end_time, \1act_start_time, \1act_end_time, \1first_seen_at', '\1think_start_time, \1first_seen_at', 'g');
+        after := regexp_replace(after, '\m((?:\w+\.)?)start_time, \1end_time, \1first_seen_at', '\1start_time, \1first_seen_at', 'g');
         IF after = before THEN
             RAISE EXCEPTION 'view report.% has no such time', view;
         END IF;
@@ -381,8 +381,8 @@ DECLARE
 BEGIN
     FOREACH view IN ARRAY '{agent_execution,think_act,tool_call,usage_daily,tool_daily,unpriced_model}'::text[] LOOP
         before := pg_get_viewdef(format('report.%I', view)::regclass);
-        after := regexp_replace(before, '(\w+\.)think_start_time, \1first_seen_at', '\1think_start_time, \1think_end_time, \1act_start_time, \1act_end_time, \1first_seen_at', 'g');
-        after := regexp_replace(after, '(\w+\.)start_time, \1first_seen_at', '\1start_time, \1end_time, \1first_seen_at', 'g');
+        after := regexp_replace(before, '\m((?:\w+\.)?)think_start_time, \1first_seen_at', '\1think_start_time, \1think_end_time, \1act_start_time, \1act_end_time, \1first_seen_at', 'g');
+        after := regexp_replace(after, '\m((?:\w+\.)?)start_time, \1first_seen_at', '\1start_time, \1end_time, \1first_seen_at', 'g');
         IF after = before THEN
             RAISE EXCEPTION 'view report.% has no such time', view;
         END IF;
