@@ -22,21 +22,25 @@ func (q *Queries) DayClose(ctx context.Context, db DBTX, day time.Time) error {
 const DayDue = `-- name: DayDue :many
 SELECT d.day::timestamptz AS day
 FROM (
-    SELECT generate_series(
-        LEAST((SELECT min(o.day) FROM actlog.opened_day AS o),
+    SELECT s.day
+    FROM generate_series(
+        GREATEST(date_trunc('day', now() - interval '366 days', 'UTC'), LEAST(
+            (SELECT min(o.day) FROM actlog.opened_day AS o),
             (SELECT date_trunc('day', min(COALESCE(p.start_time, p.first_seen_at)), 'UTC') FROM actlog.plan_execution_record AS p
-                WHERE p.root_plan_id = p.current_plan_id)),
-        date_trunc('day', now() - interval '27 hours', 'UTC'), interval '24 hours') AS day
+                WHERE p.root_plan_id = p.current_plan_id))),
+        date_trunc('day', now() - interval '27 hours', 'UTC'), interval '24 hours') AS s (day)
+    WHERE NOT EXISTS (SELECT FROM actlog.closed_day AS c WHERE c.day = s.day)
+    UNION ALL
+    SELECT c.day
+    FROM actlog.closed_day AS c
+    WHERE EXISTS (SELECT FROM actlog.opened_day AS o WHERE o.day = c.day)
 ) AS d
-LEFT JOIN actlog.closed_day AS c ON c.day = d.day
-WHERE c.day IS NULL
-    OR EXISTS (SELECT FROM actlog.opened_day AS o WHERE o.day = d.day)
 ORDER BY d.day DESC
 LIMIT 1
 `
 
-// Returns the newest day whose figures are to be made, if there is one: it has been over for three hours, and was not
-// closed yet or was opened since.
+// Returns the newest day whose figures are to be made, if there is one: a day of the last year that has been over for
+// three hours and was not closed yet, or one that was opened since.
 func (q *Queries) DayDue(ctx context.Context, db DBTX) ([]time.Time, error) {
 	rows, err := db.Query(ctx, DayDue)
 	if err != nil {
@@ -57,14 +61,18 @@ func (q *Queries) DayDue(ctx context.Context, db DBTX) ([]time.Time, error) {
 	return items, nil
 }
 
-const DayKeep = `-- name: DayKeep :exec
+const DaySweep = `-- name: DaySweep :exec
 DELETE FROM actlog.opened_day AS o
-WHERE o.day < (SELECT max(x.to_day) FROM actlog.dropped_detail AS x)::timestamp AT TIME ZONE 'utc'
-    AND EXISTS (SELECT FROM actlog.closed_day AS c WHERE c.day = o.day)
+WHERE CASE
+    WHEN EXISTS (SELECT FROM actlog.closed_day AS c WHERE c.day = o.day)
+        THEN o.day < (SELECT max(x.to_day) FROM actlog.dropped_detail AS x)::timestamp AT TIME ZONE 'utc'
+    ELSE o.day < date_trunc('day', now() - interval '366 days', 'UTC')
+END
 `
 
-// Keeps the figures of days whose detail was dropped: they could not be made again.
-func (q *Queries) DayKeep(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, DayKeep)
+// Sweeps marks that open nothing: of days that were never closed and are too old for that, and of days whose detail was
+// dropped. Those keep the figures that they have, which could not be made again.
+func (q *Queries) DaySweep(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, DaySweep)
 	return err
 }

@@ -92,9 +92,9 @@ BEGIN
 
     -- A mark of another transaction does not do: it may be swept before this one is committed.
     FOREACH one IN ARRAY days LOOP
-        CONTINUE WHEN position(extract(epoch FROM one)::bigint::text IN marked) > 0;
+        CONTINUE WHEN position(format(' %s ', extract(epoch FROM one)) IN marked) > 0;
         INSERT INTO actlog.opened_day (day) VALUES (one);
-        marked := marked || ' ' || extract(epoch FROM one)::bigint;
+        marked := marked || format(' %s ', extract(epoch FROM one));
         PERFORM set_config('actlog.opened_days', marked, true);
     END LOOP;
     RETURN NULL;

@@ -8,12 +8,13 @@ import (
 	"github.com/actlog/actlog/internal/record/pg"
 )
 
-// closeDays makes the figures of charts for each day that is over, the newest first: see actlog.close_day.
+// closeDays makes the figures of charts for each day of the last year that is over, the newest first: see
+// actlog.close_day.
 func (u *Upkeep) closeDays(ctx context.Context) error {
 	err := untilDone(func() (more bool, err error) {
 		began := u.now()
 		err = u.inTurn(ctx, taskDays, func(tx pgx.Tx) error {
-			if err := u.queries.DayKeep(ctx, tx); err != nil {
+			if err := u.queries.DaySweep(ctx, tx); err != nil {
 				return err
 			}
 			due, err := u.queries.DayDue(ctx, tx)

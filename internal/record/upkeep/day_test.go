@@ -141,6 +141,16 @@ func TestChartsAreOfTheCalls(t *testing.T) {
 	u := upkeep.Idle(s, upkeep.Config{})
 	now, r := time.Now().UTC(), rand.New(rand.NewPCG(1, 1))
 
+	// The clock of a client was wrong. This is in the same transaction as a call of last week.
+	week, zero := randomCall(r, now), new(time.Unix(0, 0))
+	storetest.Write(t, s, append(week, &record.ActTool{
+		RootPlanID: "wrong", StepID: "s", ToolCallID: "c", StartTime: zero, EndTime: zero,
+	})...)
+	days := "SELECT count(DISTINCT day) FROM actlog.opened_day WHERE day = 'epoch'"
+	if n := storetest.Query[int](t, s, days); n != 1 {
+		t.Errorf("1970 is opened %d times", n)
+	}
+
 	closed := 0
 
 	for range 60 {
@@ -159,7 +169,7 @@ func TestChartsAreOfTheCalls(t *testing.T) {
 			closed += storetest.Query[int](t, s, "SELECT count(*) FROM report.closed_day")
 		}
 
-		checkCharts(t, s, store.ChartFilter{Since: now.AddDate(0, 0, -20)})
+		checkCharts(t, s, store.ChartFilter{Since: now.AddDate(-100, 0, 0)})
 		f := store.ChartFilter{Since: now.Add(-time.Duration(r.IntN(12*24)) * time.Hour)}
 		f.Project = []string{"", "project1", "default"}[r.IntN(3)]
 		if r.IntN(2) == 0 {
