@@ -352,15 +352,7 @@ func TestFollowAfterAnOutage(t *testing.T) {
 // lacks.
 func TestFollowAfterAFailover(t *testing.T) {
 	t.Parallel()
-	pair := pgtest.NewPair(t)
-	migrator, err := store.NewMigrator(t.Context(), pair.URL, storetest.Logger(t))
-	if err == nil {
-		err = errors.Join(migrator.Up(t.Context()), migrator.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	pair := storetest.Pair(t)
 	s := storetest.OpenURL(t, pair.URL, storetest.Patient)
 	f := follow(t, s)
 

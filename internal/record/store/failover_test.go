@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/internal/record/feed"
-	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -22,8 +21,7 @@ import (
 // that were learnt at the old primary are there, writers go on at the new one, and a cursor of the old one is refused.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	pair := pgtest.NewPair(t)
-	migrate(t, pair.URL)
+	pair := storetest.Pair(t)
 	s := storetest.OpenURL(t, pair.URL)
 	said := strings.Repeat("What the user and the agent have said so far. ", 20)
 
@@ -102,8 +100,7 @@ func TestFailover(t *testing.T) {
 // the standby has it.
 func TestCancelledWait(t *testing.T) {
 	t.Parallel()
-	pair := pgtest.NewPair(t)
-	migrate(t, pair.URL)
+	pair := storetest.Pair(t)
 	s := storetest.OpenURL(t, pair.URL)
 	conn, err := pgx.Connect(t.Context(), pair.Primary)
 	if err != nil {

@@ -2,12 +2,10 @@ package engine_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
@@ -22,19 +20,7 @@ import (
 // worker knew of that.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
-	pair := pgtest.NewPair(t)
-
-	m, err := store.NewMigrator(t.Context(), pair.Primary, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
-
+	pair := storetest.Pair(t)
 	host := define.Definition{}
 	host.Model.Name = "default"
 	h := enginetest.Build(t, enginetest.Plans{

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -47,6 +48,20 @@ func Kill(t testing.TB, pool *pgxpool.Pool, url string) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// Pair starts two servers for a test, with the schema of the record.
+func Pair(t testing.TB) *pgtest.Pair {
+	t.Helper()
+	pair := pgtest.NewPair(t)
+	migrator, err := store.NewMigrator(t.Context(), pair.URL, Logger(t))
+	if err == nil {
+		err = errors.Join(migrator.Up(t.Context()), migrator.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
 }
 
 // Outage takes a database away, as if its server were gone, and brings it back.
