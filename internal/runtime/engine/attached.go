@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Thought adds a thought to the next write, and to the log. number tells the thoughts of a run apart: one that is on
-// record stays as it is. Each is later than the one before.
+// Thought adds a thought to the next write, and to the log. number names it within the run; a thought that is on record
+// stays as it is. Each is later than the one before.
 func (r *Run) Thought(number int, t record.Thought) {
 	t.RootPlanID, t.PlanID = r.run.RootPlanID, r.run.PlanID
 	t.ThoughtID = derive("thought-", r.run.PlanID, number)
