@@ -40,7 +40,7 @@ func newPrompt(e *env) *prompt {
 
 // line asks for a line. A hidden one is not shown while it is typed. When ctx ends, the error is its cause,
 // and the terminal is as it was; the read goes on in the background.
-func (p *prompt) line(ctx context.Context, question string, hidden bool) (string, error) {
+func (p *prompt) line(ctx context.Context, question string, hidden bool) (text string, err error) {
 	type answer struct {
 		text string
 		err  error
@@ -50,6 +50,13 @@ func (p *prompt) line(ctx context.Context, question string, hidden bool) (string
 	before, err := term.GetState(fd)
 	if err != nil {
 		return "", err
+	}
+	defer func() { err = errors.Join(err, term.Restore(fd, before)) }()
+
+	if hidden { // before the question: somebody types fast
+		if err := terminal.Hide(fd); err != nil {
+			return "", err
+		}
 	}
 
 	done := p.question(question)
@@ -77,7 +84,7 @@ func (p *prompt) line(ctx context.Context, question string, hidden bool) (string
 	case <-ctx.Done():
 		done()
 		fmt.Fprintln(p.view.w)
-		return "", errors.Join(context.Cause(ctx), term.Restore(fd, before))
+		return "", context.Cause(ctx)
 	}
 }
 

@@ -26,6 +26,7 @@ type story struct {
 	plans   map[string]*printedPlan
 	steps   map[string]*printedStep
 	cycles  map[cycleKey]*printedCycle
+	answers map[cycleKey]*storyRow // of the rows that are being printed
 	tools   map[string]*printedTool
 	waits   map[string]string // their states
 	early   []storyRow        // of which it is not known yet where they belong
@@ -108,6 +109,7 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 	}
 
 	rows, s.early = append(s.early, rows...), nil
+	s.answers = map[cycleKey]*storyRow{}
 	var moments []moment
 	for i := range rows {
 		if !s.placed(&rows[i]) {
@@ -115,7 +117,9 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 			continue
 		}
 		moments = append(moments, s.moments(&rows[i])...)
-		if r := &rows[i]; r.Kind == "wait" && r.State == "WAITING" {
+		if r := &rows[i]; r.Kind == "thinkAct" {
+			s.answers[cycleKey{r.StepID, r.Seq}] = r
+		} else if r.Kind == "wait" && r.State == "WAITING" {
 			waits = append(waits, r.WaitID)
 		}
 	}
@@ -463,6 +467,11 @@ func (s *story) call(r *storyRow) {
 		return
 	}
 	t.called = true
+
+	if answer := s.answers[cycleKey{r.StepID, r.Seq}]; answer != nil { // both may have the same time
+		s.think(answer)
+		s.thought(answer)
+	}
 	s.line(s.place(r.StepID), "→ "+s.view.bold(r.Name), words.Shorten(r.Parameters, 100), s.view.faint(again))
 }
 

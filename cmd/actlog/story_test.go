@@ -83,6 +83,12 @@ func TestStory(t *testing.T) {
 				`rows {"rows":[{"kind":"actTool","stepId":"s2","toolCallId":"t","name":"look","parameters":"{}","state":"FAILED","errorMessage":"no"}]}`},
 			"One\n   → look  {}\n two\n   ← look  FAILED  no\n",
 		},
+		"an answer and its call of the same time": {
+			[]string{`rows {"rows":[` +
+				`{"kind":"actTool","stepId":"s1","seq":0,"toolCallId":"t","name":"look","parameters":"{}","startTime":"2026-11-20T10:00:09Z"},` +
+				`{"kind":"thinkAct","stepId":"s1","seq":0,"thinkOutput":"I look.","thinkEndTime":"2026-11-20T10:00:09Z"}]}`},
+			"I look.\n→ look  {}\n",
+		},
 		"thoughts in the order of their times": {
 			[]string{`rows {"rows":[{"kind":"thought","thoughtId":"t2","planId":"p","type":"action","content":"Do it","time":"2026-01-01T00:00:02Z"},` +
 				`{"kind":"thought","thoughtId":"t1","planId":"p","type":"analysis","content":"Look","time":"2026-01-01T00:00:01Z"}]}`},

@@ -128,7 +128,7 @@ var rules = map[string]rule{
 	"cmd/...": {[]string{"..."}, []string{
 		"github.com/alecthomas/kong", "github.com/klauspost/compress", "github.com/rivo/uniseg",
 		"github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse",
-		"golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc", echo,
+		"golang.org/x/net", "golang.org/x/sys", "golang.org/x/term", "google.golang.org/grpc", echo,
 	}},
 	"cmd/bench": {[]string{"..."}, []string{
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/klauspost/compress",
