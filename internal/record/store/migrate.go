@@ -123,9 +123,8 @@ func Made(ctx context.Context, databaseURL string) (bool, error) {
 // migrateFor is how long a migration gives way to sessions that hold its locks.
 const migrateFor = 5 * time.Minute
 
-// Up applies every migration that is missing. Its locks give way to backups and long reports: a
-// migration that waits for one would block every reader and writer behind it. So it tries again,
-// for five minutes, also when it and another session waited for each other.
+// Up applies every migration that is missing. Its locks give way to backups and long reports: a migration that waits
+// for one would block every reader and writer behind it. So it tries again, for five minutes.
 func (m *Migrator) Up(ctx context.Context) (err error) {
 	defer func() { err = pg.Wrap(err, "migrate up") }()
 
@@ -140,16 +139,25 @@ func (m *Migrator) Up(ctx context.Context) (err error) {
 		return fmt.Errorf("make schema %s: %w", migrations.Schema, pg.Translate(err))
 	}
 
-	for deadline := time.Now().Add(migrateFor); ; {
+	err = m.giveWay(ctx, func() error {
 		done, err := m.provider.Up(ctx)
 		for _, r := range done {
 			m.log.Info("migrated", "version", r.Source.Version, "took", r.Duration)
 		}
-		switch {
-		case err == nil:
-			return pg.Translate(m.warnIfAhead(ctx))
-		case !pg.Locked(err) && !pg.Deadlocked(err) || time.Now().After(deadline):
-			return pg.Translate(err)
+		return err
+	})
+	if err == nil {
+		err = m.warnIfAhead(ctx)
+	}
+	return pg.Translate(err)
+}
+
+// giveWay migrates, and again while another session holds its locks, or both waited for each other.
+func (m *Migrator) giveWay(ctx context.Context, migrate func() error) error {
+	for deadline := time.Now().Add(migrateFor); ; {
+		err := migrate()
+		if !pg.Locked(err) && !pg.Deadlocked(err) || time.Now().After(deadline) {
+			return err
 		}
 
 		m.log.Warn("a session holds a lock that a migration needs, such as a backup or a long report; it is tried again",
@@ -176,12 +184,15 @@ var (
 		"can take it back")
 )
 
-// Down takes the newest applied migration back, and removes what it holds.
+// Down takes the newest applied migration back, and removes what it holds. Its locks give way as those of Up.
 func (m *Migrator) Down(ctx context.Context) error {
 	var done *goose.MigrationResult
 	made, err := m.made(ctx)
 	if made {
-		done, err = m.provider.Down(ctx)
+		err = m.giveWay(ctx, func() (err error) {
+			done, err = m.provider.Down(ctx)
+			return err
+		})
 	}
 
 	switch {
