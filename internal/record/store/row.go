@@ -48,8 +48,8 @@ type RowFilter struct {
 func (r *Reader) Primary() string { return r.db.Primary() }
 
 // Rows reads the next rows of a tree, in the order of their kinds and keys, and moves the
-// filter on. All are read when the filter has no kinds left. The rows are not of one moment;
-// what changes meanwhile comes with the feed.
+// filter on. All are read when the filter has no kinds left. The rows of one call are of one
+// moment: what was committed together is read together. What changes meanwhile comes with the feed.
 func (r *Reader) Rows(ctx context.Context, rootPlanID string, f *RowFilter) ([]Row, error) {
 	var rows []Row
 	after, left := map[record.Kind][]any{}, []record.Kind(nil)
@@ -57,6 +57,7 @@ func (r *Reader) Rows(ctx context.Context, rootPlanID string, f *RowFilter) ([]R
 	_, err := pg.Read(ctx, r.db, func() (struct{}, error) {
 		rows, left = nil, nil
 		var q pgx.Batch
+		q.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 		for _, kind := range f.Kinds {
 			page := rowPages[kind]
 			from := f.after[kind]
@@ -73,6 +74,7 @@ func (r *Reader) Rows(ctx context.Context, rootPlanID string, f *RowFilter) ([]R
 				return err
 			})
 		}
+		q.Queue("COMMIT")
 		return struct{}{}, r.db.Send(ctx, &q)
 	})
 	if err != nil {

@@ -97,6 +97,45 @@ func TestRowsOfATransaction(t *testing.T) {
 	}
 }
 
+// TestRowsAreOfOneMoment checks that what is written together is read together: a call is there with the answer that
+// asks for it.
+func TestRowsAreOfOneMoment(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	root := record.NewPlanID()
+	const cycles = 300
+	written := make(chan error, 1)
+	go func() {
+		for seq := range int64(cycles) {
+			if _, err := s.Write(t.Context(), []record.Change{
+				&record.ThinkAct{RootPlanID: root, StepID: root, Seq: seq, ThinkOutput: new("I look.")},
+				&record.ActTool{RootPlanID: root, StepID: root, Seq: seq, ToolCallID: fmt.Sprint(seq)},
+			}); err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- nil
+	}()
+
+	for calls := 0; calls < cycles; {
+		all := rows(t, s, root, store.RowFilter{Kinds: []record.Kind{record.KindThinkAct, record.KindActTool}})
+		calls = 0
+		for key := range all {
+			if key.Kind != record.KindActTool {
+				continue
+			}
+			calls++
+			if _, ok := all[record.Key{Kind: record.KindThinkAct, Root: root, Parent: key.Parent, Seq: key.Seq}]; !ok {
+				t.Fatalf("call %+v is there without its cycle", key)
+			}
+		}
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRowsInPages checks that pages return every row once, of many rows and large ones.
 func TestRowsInPages(t *testing.T) {
 	t.Parallel()
