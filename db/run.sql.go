@@ -331,7 +331,8 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired,
+    EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models
 `
 
 type RunClaimParams struct {
@@ -363,6 +364,7 @@ type RunClaimRow struct {
 	Takeovers         int32
 	Lost              int32
 	Desired           string
+	AwaitsModels      bool
 }
 
 // Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
@@ -403,6 +405,7 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.Takeovers,
 			&i.Lost,
 			&i.Desired,
+			&i.AwaitsModels,
 		); err != nil {
 			return nil, err
 		}
@@ -496,11 +499,19 @@ WITH RECURSIVE below AS (
     SELECT r.root_plan_id, r.plan_id
     FROM below AS b
     JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+),
+asks AS (
+    UPDATE actlog.model_wait AS w
+    SET asks = true
+    FROM below AS b
+    WHERE w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id AND $1::text = 'RUN'
+    RETURNING w.root_plan_id, w.plan_id
 )
 UPDATE actlog.run AS r
 SET desired = $1::text, signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
 FROM below AS b
-WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done AND r.desired NOT IN ($1::text, 'CANCEL')
+WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done AND r.desired <> 'CANCEL'
+    AND (r.desired <> $1::text OR (r.root_plan_id, r.plan_id) IN (SELECT a.root_plan_id, a.plan_id FROM asks AS a))
 RETURNING r.plan_id
 `
 
@@ -510,7 +521,8 @@ type RunControlParams struct {
 	PlanID     string
 }
 
-// Says what a run and all below it should do. Those that nobody holds are due. It returns them.
+// Says what a run and all below it should do. Those that nobody holds are due. It returns them. One that is to go on and
+// waits for a model asks that model.
 func (q *Queries) RunControl(ctx context.Context, db DBTX, arg RunControlParams) ([]string, error) {
 	rows, err := db.Query(ctx, RunControl, arg.Desired, arg.RootPlanID, arg.PlanID)
 	if err != nil {
@@ -540,6 +552,11 @@ WITH RECURSIVE below AS (
     SELECT r.root_plan_id, r.plan_id
     FROM below AS b
     JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+),
+waits AS (
+    DELETE FROM actlog.model_wait AS w
+    USING below AS b
+    WHERE w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id
 )
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = NULL, done = true, done_at = now(),

@@ -65,6 +65,15 @@ func (e *Error) Retryable() bool {
 	return false
 }
 
+// Answered reports whether the provider was there, and refused this request for what it says.
+func (e *Error) Answered() bool {
+	switch e.Kind {
+	case KindInvalidRequest, KindContextLength, KindContentFilter:
+		return true
+	}
+	return false
+}
+
 // maxPause is the longest pause that is not the provider's wish.
 const maxPause = 60 * time.Second
 

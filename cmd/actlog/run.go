@@ -226,7 +226,7 @@ type following struct {
 	// ask decides about a wait; nil: nobody can be asked. open reports whether it still waits.
 	ask   func(ctx context.Context, w *waitView, open func() bool) (decide, error)
 	asked map[string]bool // the waits that were
-	waits chan struct{}   // holds a token when something waits
+	waits chan struct{}   // holds a token when the run waits, or is paused
 }
 
 func newFollowing(client *client, planID string, w io.Writer) *following {
@@ -247,7 +247,7 @@ func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, erro
 	t := &tail{client: f.client, plan: f.plan, deltas: true}
 	t.show = func(event string, data json.RawMessage) error {
 		waits, err := f.story.event(event, data)
-		if len(waits) > 0 {
+		if waits {
 			select {
 			case f.waits <- struct{}{}:
 			default:
@@ -290,9 +290,13 @@ func (f *following) attend(ctx context.Context) {
 			continue
 		}
 
-		if idle && len(r.WaitingFor) > 0 {
+		if idle && r.State == "PENDING" && len(r.WaitingFor) > 0 {
 			f.story.say("No worker takes it. It needs: %s. actlog serve --config and actlog work start workers.",
 				joined(r.WaitingFor))
+		}
+
+		if r.State == "PAUSED" {
+			f.story.pause(r)
 		}
 
 		for i := range r.Waits {

@@ -36,6 +36,7 @@ type story struct {
 	midLine bool              // at the end of what is written
 	asks    string            // the wait that a human is asked about: the texts of answers come later; empty: none
 	asked   string            // the question at the end of what is written
+	paused  string            // why it was last said that the run is paused; empty: it goes on
 }
 
 type printedPlan struct {
@@ -90,8 +91,8 @@ type moment struct {
 	print func()
 }
 
-// rows prints what is new in rows. It returns the ids of waits that are open since.
-func (s *story) rows(rows []storyRow) (waits []string) {
+// rows prints what is new in rows. It reports whether the run waits since, or is paused.
+func (s *story) rows(rows []storyRow) (waits bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range rows { // places first: rows below may come before those above
@@ -119,8 +120,8 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 		moments = append(moments, s.moments(&rows[i])...)
 		if r := &rows[i]; r.Kind == "thinkAct" {
 			s.answers[cycleKey{r.StepID, r.Seq}] = r
-		} else if r.Kind == "wait" && r.State == "WAITING" {
-			waits = append(waits, r.WaitID)
+		} else if r.Kind == "wait" && r.State == "WAITING" || r.Kind == "plan" && r.State == "PAUSED" {
+			waits = true
 		}
 	}
 
@@ -185,16 +186,46 @@ func (s *story) moments(r *storyRow) []moment {
 func (s *story) plan(r *storyRow) {
 	p := s.plans[r.CurrentPlanID]
 	before := p.state
-	if p.state = r.State; before == r.State || r.CurrentPlanID != s.root {
-		return
-	}
-
-	switch {
-	case r.State == "PAUSED":
-		s.line(0, s.view.yellow("paused"), s.view.exact(s.client.commandLine("resume", []string{s.root})+" makes it go on"))
-	case before == "PAUSED" && r.State == "RUNNING":
+	p.state = r.State
+	if s.paused == pausedByHand && r.CurrentPlanID == s.root && before == "PAUSED" && r.State == "RUNNING" {
+		s.paused = ""
 		s.line(0, s.view.faint("it goes on"))
 	}
+}
+
+// pausedByHand is why a run is paused that somebody asked to pause.
+const pausedByHand = "paused"
+
+// pause says that the run is paused, and why, unless it has.
+func (s *story) pause(r *runView) {
+	why := pausedByHand
+	if len(r.WaitingFor) > 0 {
+		why = sinceWhen(r.WaitingFor)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.paused == why {
+		return
+	}
+	s.paused = why
+
+	resume := s.client.commandLine("resume", []string{s.root})
+	if why == pausedByHand {
+		s.line(0, s.view.yellow("paused"), s.view.exact(resume+" makes it go on"))
+		return
+	}
+	s.line(0, s.view.yellow("waits for"), words.Shorten(strings.Join(r.WaitingFor, ", "), 400))
+	s.line(0, s.view.exact("It goes on by itself; "+resume+" asks at once."))
+}
+
+// sinceWhen returns what a run waits for, and since when, without what changes while it does: the last error.
+func sinceWhen(waitingFor []string) (all string) {
+	for _, what := range waitingFor {
+		since, _, _ := strings.Cut(what, ": ")
+		all += since + "\n"
+	}
+	return all
 }
 
 func (s *story) step(r *storyRow) {
@@ -529,19 +560,19 @@ func (s *story) say(format string, args ...any) {
 	s.line(0, s.view.exact(fmt.Sprintf(format, args...)))
 }
 
-// event prints an event of a stream. It returns the ids of waits that are open since.
-func (s *story) event(event string, data json.RawMessage) (waits []string, err error) {
+// event prints an event of a stream. It reports whether the run waits since, or is paused.
+func (s *story) event(event string, data json.RawMessage) (waits bool, err error) {
 	switch event {
 	case "rows":
 		var changes struct{ Rows []storyRow }
 		if err := json.Unmarshal(data, &changes); err != nil {
-			return nil, fmt.Errorf("read event %s: %w", event, err)
+			return false, fmt.Errorf("read event %s: %w", event, err)
 		}
 		waits = s.rows(changes.Rows)
 	case "delta", "reset":
 		var d storyDelta
 		if err := json.Unmarshal(data, &d); err != nil {
-			return nil, fmt.Errorf("read event %s: %w", event, err)
+			return false, fmt.Errorf("read event %s: %w", event, err)
 		}
 		if event == "delta" {
 			s.delta(d)

@@ -104,7 +104,7 @@ func TestStory(t *testing.T) {
 			[]string{`rows {"rows":[{"kind":"thought","thoughtId":"t","planId":"p","type":"PLAN","content":"I think"},{"kind":"plan","currentPlanId":"p","state":"PAUSED"}]}`,
 				`rows {"rows":[{"kind":"thought","thoughtId":"t","planId":"p","type":"PLAN","content":"I think"},{"kind":"plan","currentPlanId":"p","state":"RUNNING"},{"kind":"wait","planId":"p","waitId":"w","title":"May it?","state":"TIMED_OUT"}]}`,
 				"reset {}", "done {}"},
-			"thought  PLAN  I think\npaused  actlog resume p makes it go on\nit goes on\nMay it?  TIMED_OUT\n",
+			"thought  PLAN  I think\nMay it?  TIMED_OUT\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,5 +122,34 @@ func TestStory(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPaused: why a run is paused is said once, however often it asks for its model again meanwhile.
+func TestPaused(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	s := newStory(&client{base: defaultServer}, "p", &view{w: &out})
+	row := func(state string) {
+		t.Helper()
+		paused, err := s.event("rows", json.RawMessage(`{"rows":[{"kind":"plan","currentPlanId":"p","state":"`+state+`"}]}`))
+		if err != nil || paused != (state == "PAUSED") {
+			t.Errorf("%s: %t, %v", state, paused, err)
+		}
+	}
+
+	for _, why := range []string{"network: refused", "network: reset\u001b[2J"} {
+		row("PAUSED")
+		s.pause(&runView{State: "PAUSED", WaitingFor: []string{"model:default is away since 2026-11-20T10:00:00Z: " + why}})
+		row("RUNNING")
+	}
+	row("PAUSED")
+	s.pause(&runView{State: "PAUSED"})
+	row("RUNNING")
+
+	want := "waits for  model:default is away since 2026-11-20T10:00:00Z: network: refused\n" +
+		"It goes on by itself; actlog resume p asks at once.\npaused  actlog resume p makes it go on\nit goes on\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

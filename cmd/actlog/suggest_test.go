@@ -101,8 +101,7 @@ func TestSuggestionsAreQuoted(t *testing.T) {
 	for _, id := range hostileIDs {
 		var out bytes.Buffer
 		story := newStory(&client{base: url}, id, &view{w: &out})
-		story.plans[id] = &printedPlan{}
-		story.plan(&storyRow{tailRow: tailRow{CurrentPlanID: id, State: "PAUSED"}})
+		story.pause(&runView{State: "PAUSED"})
 		_, line, _ := strings.Cut(out.String(), "paused  ")
 
 		got := parsedLine(t, strings.TrimSuffix(strings.TrimSpace(line), "makes it go on")).Resume

@@ -20,6 +20,8 @@ type Problem struct { //nolint:errname // the word of RFC 9457
 	Detail string `json:"detail"`
 	// Field names what is at fault, if one thing is.
 	Field string `json:"field,omitempty"`
+	// PlanID is the run that the request started, if that goes on without it.
+	PlanID string `json:"planId,omitempty"`
 	// RetryAfter is when to try again, in seconds; 0: not said.
 	RetryAfter int `json:"-"`
 }

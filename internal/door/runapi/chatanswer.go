@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -131,13 +132,15 @@ func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDet
 	var waits, lacks time.Duration // how long it has waited for a human, and for a worker
 	for {
 		began := time.Now()
-		d, err := s.await(c, run, look, func(d *runstore.RunDetail) bool { return d.State.Terminal() })
+		d, err := s.await(c, run, look, answered)
 		took := time.Since(began)
 		switch {
 		case ctx.Err() != nil:
 			return nil, httpd.ErrGone
 		case err != nil || d.State.Terminal():
 			return d, err
+		case runs.Parked(d):
+			return nil, parkedChat(c, d)
 		case took < look:
 			return nil, record.ErrClosed
 		}
@@ -159,6 +162,16 @@ func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDet
 		case lacks >= s.config.PlanPatience:
 			return nil, s.noChatWorker(context.WithoutCancel(ctx), c, d)
 		}
+	}
+}
+
+// parkedChat says that the run waits for a model. Without an Idempotency-Key the same request would start another run.
+func parkedChat(c echo.Context, d *runstore.RunDetail) error {
+	p := parked(d)
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(p.RetryAfter))
+	return &chatError{
+		Status: p.Status, Code: "model_away", Message: p.Detail, Again: c.Request().Header.Get(idempotencyHeader) != "",
+		PlanID: p.PlanID,
 	}
 }
 
@@ -210,6 +223,9 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 		return out.sendPiece(&chatReply{Content: &text}, nil)
 	})
 
+	if err == nil && d != nil && runs.Parked(d) {
+		err = parkedChat(c, d)
+	}
 	if err == nil && d == nil { // the client is gone, or the server shuts down
 		err = record.ErrClosed
 	}

@@ -26,6 +26,7 @@ type chatError struct {
 	// Again says that the client may send the same again by itself. It may not where that would start another run.
 	Again bool `json:"-"`
 
+	PlanID    string  `json:"planId,omitempty"` // the run that goes on without the request
 	ParamJSON *string `json:"param"`
 	CodeJSON  *string `json:"code"`
 }

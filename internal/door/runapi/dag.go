@@ -69,11 +69,13 @@ func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*runstor
 	ctx, look := c.Request().Context(), s.config.PlanPatience/2
 	for lacking := 0; ; {
 		began := time.Now()
-		d, err := s.await(c, started, look, func(d *runstore.RunDetail) bool { return d.State.Terminal() })
+		d, err := s.await(c, started, look, answered)
 		gone := ctx.Err() != nil
 		switch {
 		case err != nil && !gone || err == nil && d.State.Terminal():
 			return d, err
+		case err == nil && runs.Parked(d):
+			return nil, parked(d)
 		case !gone && time.Since(began) < look:
 			return nil, record.ErrClosed
 		case !gone && len(d.WaitingFor) > 0:

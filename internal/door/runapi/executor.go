@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -331,12 +332,14 @@ func (s *Server) execute(c echo.Context, t toolCall) error {
 	if err != nil {
 		return refuseTool(c, err)
 	}
-	d, err := s.await(c, started, forever, func(d *runstore.RunDetail) bool { return d.State.Terminal() })
+	d, err := s.await(c, started, forever, answered)
 	if err != nil {
 		return err
 	}
 
 	switch {
+	case runs.Parked(d):
+		return parked(d)
 	case d.State == record.Completed:
 		return c.JSON(http.StatusOK, executedJSON{
 			Status: "completed", Result: d.Plan.Summary, ConversationID: optional.Pointer(t.conversationID),

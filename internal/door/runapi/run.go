@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -43,6 +44,7 @@ type runJSON struct {
 	ErrorKind    *string      `json:"errorKind"`
 	Waits        []waitJSON   `json:"waits"`
 	WaitingFor   []string     `json:"waitingFor"`
+	DueAt        *time.Time   `json:"dueAt"`
 	Takeovers    int64        `json:"takeovers"`
 	Figures      wire.Figures `json:"figures"`
 	Total        wire.Figures `json:"total"`
@@ -62,8 +64,8 @@ func toRun(d *runstore.RunDetail) runJSON {
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: p.ParentPlanID, Executor: d.Executor, Name: d.Name,
 		Title: p.Title,
 		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits,
-		WaitingFor: orEmpty(d.WaitingFor),
-		Takeovers:  d.Takeovers, Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
+		WaitingFor: orEmpty(d.WaitingFor), DueAt: d.DueAt,
+		Takeovers: d.Takeovers, Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
 		CreatedAt: d.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
 	}
 }
@@ -93,7 +95,7 @@ func (s *Server) start(c echo.Context) error {
 	var d *runstore.RunDetail
 	switch {
 	case seconds > 0:
-		d, err = s.await(c, started, time.Duration(seconds)*time.Second, runs.Idle)
+		d, err = s.await(c, started, time.Duration(seconds)*time.Second, stands)
 	case started.Before:
 		d, err = s.reader(c).RunDetail(c.Request().Context(), started.PlanID)
 	default:
@@ -103,7 +105,7 @@ func (s *Server) start(c echo.Context) error {
 		return err
 	}
 
-	if seconds > 0 && runs.Idle(d) {
+	if seconds > 0 && stands(d) {
 		return s.sendRun(c, d, taskQuery{})
 	}
 	out.State = d.State
@@ -177,6 +179,21 @@ func notStarted(err error) error {
 		return &httpd.Problem{Status: http.StatusUnprocessableEntity, Detail: "name: " + unknown.Error(), Field: "name"}
 	}
 	return refused(err)
+}
+
+// stands reports whether nobody who waits for a run should wait any longer: it has ended, or is parked or idle.
+func stands(d *runstore.RunDetail) bool { return runs.Idle(d) || runs.Parked(d) }
+
+// answered reports whether a request for an answer is to be answered: the run has ended, or is parked.
+func answered(d *runstore.RunDetail) bool { return d.State.Terminal() || runs.Parked(d) }
+
+// parked says that a run waits until something is back, such as a model, and goes on by itself then.
+func parked(d *runstore.RunDetail) *httpd.Problem {
+	in := max(math.Ceil(time.Until(*d.DueAt).Seconds()), 1)
+	p := httpd.Later(int(in), "The run waits for "+strings.Join(d.WaitingFor, ", ")+". It goes on by itself: "+
+		"GET /api/v1/runs/"+d.Plan.CurrentPlanID+" says how it stands.")
+	p.PlanID = d.Plan.CurrentPlanID
+	return p
 }
 
 // await reads a run, and again when its tree changes, until it is as wanted or the time is over.

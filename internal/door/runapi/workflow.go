@@ -162,10 +162,12 @@ func (s *Server) facadeResult(
 	}
 
 	c.Response().Header().Set("Actlog-Plan-Id", started.PlanID)
-	d, err := s.await(c, started, forever, func(d *runstore.RunDetail) bool { return d.State.Terminal() })
+	d, err := s.await(c, started, forever, answered)
 	switch {
 	case err != nil:
 		return err
+	case runs.Parked(d):
+		return parked(d)
 	case !d.State.Terminal():
 		return record.ErrClosed
 	case d.Plan.Summary != nil && json.Valid([]byte(*d.Plan.Summary)):

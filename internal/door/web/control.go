@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,6 +19,9 @@ var actions = map[string]runstore.Action{"stop": runstore.Stop, "pause": runstor
 // top reads what stands above the tree beside what follows from its rows.
 func (s *Server) top(c echo.Context, v *runView) error {
 	if err := s.controls(c, v); err != nil {
+		return err
+	}
+	if err := s.parked(c, v); err != nil {
 		return err
 	}
 	return v.graph(c.Request().Context(), s.lookup.Reader(c))
@@ -36,6 +40,24 @@ func (s *Server) controls(c echo.Context, v *runView) (err error) {
 		return nil
 	}
 	return err
+}
+
+// parked reads what the run waits for, or one below it, that is no question to a person.
+func (s *Server) parked(c echo.Context, v *runView) error {
+	isPaused := func(r outline.Row) bool { return r.Shown() == record.Paused }
+	if v.ended() || !slices.ContainsFunc(v.Rows, isPaused) {
+		return nil
+	}
+
+	d, err := runstore.NewReader(s.lookup.Reader(c)).RunDetail(c.Request().Context(), v.Plan.Record.CurrentPlanID)
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	v.waitsFor, v.dueAt = d.WaitingFor, d.DueAt
+	return nil
 }
 
 // control asks a run, and all below it, to stop, to pause or to go on.

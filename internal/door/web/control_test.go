@@ -77,6 +77,29 @@ func TestControl(t *testing.T) {
 	}
 }
 
+// TestParked: a run whose model is away says so, and asks it at once if somebody wants that.
+func TestParked(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	id := s.start("away")
+	storetest.Until(t, "the run waits for its model", func() bool {
+		d := s.run(id)
+		return d.State == record.Paused && len(d.WaitingFor) > 0
+	})
+
+	p := s.get("/runs/"+id, http.StatusOK)
+	if got := p.buttons(); got != "Ask now, Pause, Stop for good" {
+		t.Errorf("it may %q", got)
+	}
+	if got := text(p.one("class", "parked")); !strings.Contains(got, "model:default is away since 2") ||
+		!strings.Contains(got, "busy <b>") || !strings.Contains(got, "and asks again at ") {
+		t.Errorf("it says %q", got)
+	}
+
+	s.send("POST", attr(p.one("class", "control"), "action"), "action=resume")
+	s.ends(id, record.Completed)
+}
+
 // TestControlNeedsScope: who may not control runs sees no buttons. No other site presses them.
 func TestControlNeedsScope(t *testing.T) {
 	t.Parallel()

@@ -36,12 +36,14 @@ type runView struct {
 	list   *listing // that stands in place of the tree; nil: the tree
 	events string   // where what changes is told; empty: the run has ended
 	// what the run should do, where the reader may ask for something else; empty: the reader may not
-	desired runstore.Desired
-	dag     *dagView // the graph that it carries out; nil: none
-	wrong   string   // what is wrong with what was asked of the run
-	now     time.Time
-	from    time.Time // when the run began, and how long the bars of its rows are
-	span    time.Duration
+	desired  runstore.Desired
+	waitsFor []string   // what it waits for that is no question to a person, such as a model
+	dueAt    *time.Time // when it goes on at the latest; nil: that is not known
+	dag      *dagView   // the graph that it carries out; nil: none
+	wrong    string     // what is wrong with what was asked of the run
+	now      time.Time
+	from     time.Time // when the run began, and how long the bars of its rows are
+	span     time.Duration
 }
 
 // longRun is from how many rows on a run is read for so long that one sees that.

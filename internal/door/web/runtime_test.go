@@ -37,7 +37,7 @@ type shop struct {
 // configuration is that of the shop.
 const configuration = `
 models:
-  default: {provider: openai, model: scripted, baseURL: "MODEL_URL", apiKey: none}
+  default: {provider: openai, model: scripted, baseURL: "MODEL_URL", apiKey: none, retry: {tries: 1}, probe: {from: 1h, most: 1h}}
 redact: ["card-[0-9]+"]
 agents:
   clerk:
@@ -117,6 +117,9 @@ func scenes() []scriptmodel.Scene {
 				scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: hostileOrder()}}}, end),
 		},
 		{Name: "slow", Match: scriptmodel.Match{User: "slow"}, Turns: says(slow)},
+		{Name: "away", Match: scriptmodel.Match{User: "away"}, Turns: says(scriptmodel.Turn{
+			Error: &scriptmodel.Failure{Status: 503, Message: "busy <b>", Times: 1}, ToolCalls: end.ToolCalls, Reply: end.Reply,
+		})},
 		{Name: "others", Turns: says(end)},
 	}
 }

@@ -378,10 +378,16 @@ plans:
 			"4: redact[2]: not a regular expression (RE2): missing closing )",
 			"5: redact[3]: the regular expression matches the empty text",
 			"6: redact[4]: want a text, in quotes if need be, not a number", "7: redact[5]: it is empty"}},
+		{"patience", "models:\n  a:\n    provider: openai\n    model: m\n    giveUpAfter: 0s\n    probe: {from: 5s, most: 2s}\n" +
+			"    retry: {tries: 0, factor: 0.5, most: soon, pause: 2s}\n", []string{
+			"5: models.a.giveUpAfter: want a time such as 30s or 2m", "6: models.a.probe.most: it is shorter than from",
+			"7: models.a.retry.tries: want a whole number from 1 to 1000",
+			"7: models.a.retry.factor: want a number from 1 to 100", "7: models.a.retry.most: want a time such as 30s or 2m",
+			"7: models.a.retry.pause: no such key; there are: factor, from, most, tries"}},
 		{"lines of keys", "models:\n  a:\n    model: m\n    extra:\n      more: 1\nagents:\n  - x\n", []string{
 			"2: models.a.provider: required",
-			"4: models.a.extra: no such key; there are: apiKey, baseURL, cache, maxConcurrent, maxPerMinute, maxTokens, " +
-				"model, provider, temperature, timeout",
+			"4: models.a.extra: no such key; there are: apiKey, baseURL, cache, giveUpAfter, maxConcurrent, maxPerMinute, " +
+				"maxTokens, model, probe, provider, retry, temperature, timeout",
 			"6: agents: want a mapping, not a list"}},
 		{
 			"JSON", "{\n  \"models\": {\n    \"a\": {\"provider\": \"x\", \"model\": \"m\"}\n  }\n}\n",

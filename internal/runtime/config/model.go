@@ -4,7 +4,9 @@ import (
 	"math"
 	"net/url"
 	"strings"
+	"time"
 
+	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/internal/runtime/define"
 )
 
@@ -26,6 +28,66 @@ type Model struct {
 	// seconds. 0 means no limit.
 	MaxConcurrent int `json:"maxConcurrent,omitempty"`
 	MaxPerMinute  int `json:"maxPerMinute,omitempty"`
+	// Retry says how often to ask a model whose errors may pass, and how long to wait in between. Probe says how long to
+	// wait between two requests to one that is away, and GiveUpAfter when a run fails that waits for it.
+	Retry       Retry           `json:"retry,omitzero"`
+	Probe       Backoff         `json:"probe,omitzero"`
+	GiveUpAfter define.Duration `json:"giveUpAfter,omitempty"`
+}
+
+// Backoff is how long to wait between tries: From at first, Factor times as long each time, and Most at most.
+type Backoff struct {
+	From   define.Duration `json:"from,omitempty"`
+	Factor float64         `json:"factor,omitempty"`
+	Most   define.Duration `json:"most,omitempty"`
+}
+
+// Retry is how often something is tried in all, and how long to wait in between.
+type Retry struct {
+	Tries int `json:"tries,omitempty"`
+	Backoff
+}
+
+func (m Model) patience() model.Patience {
+	return model.Patience{
+		Tries: m.Retry.Tries, Retry: m.Retry.of(), Probe: m.Probe.of(), GiveUpAfter: time.Duration(m.GiveUpAfter),
+	}
+}
+
+func (b Backoff) of() model.Backoff {
+	return model.Backoff{From: time.Duration(b.From), Factor: b.Factor, Most: time.Duration(b.Most)}
+}
+
+const (
+	maxTries  = 1000
+	maxFactor = 100
+)
+
+// fields are those of a backoff in the file.
+func (b *Backoff) fields() fields {
+	return fields{
+		"from":   func(n node) { b.From = n.duration() },
+		"factor": func(n node) { b.Factor = n.number(1, maxFactor) },
+		"most":   func(n node) { b.Most = n.duration() },
+	}
+}
+
+func readRetry(n node) (r Retry) {
+	known := r.fields()
+	known["tries"] = func(n node) { r.Tries = int(n.positive(maxTries)) }
+	r.check(n.object(known))
+	return r
+}
+
+func readBackoff(n node) (b Backoff) {
+	b.check(n.object(b.fields()))
+	return b
+}
+
+func (b *Backoff) check(g given) {
+	if b.Most > 0 && b.Most < b.From {
+		g.at("most").problem("it is shorter than from")
+	}
 }
 
 // Definition returns what definitions say of a model of a name.
@@ -48,6 +110,9 @@ func readModel(n node) Model {
 		"timeout":       func(n node) { m.Timeout = n.duration() },
 		"maxConcurrent": func(n node) { m.MaxConcurrent = int(n.positive(maxRequests)) },
 		"maxPerMinute":  func(n node) { m.MaxPerMinute = int(n.positive(maxRequests)) },
+		"retry":         func(n node) { m.Retry = readRetry(n) },
+		"probe":         func(n node) { m.Probe = readBackoff(n) },
+		"giveUpAfter":   func(n node) { m.GiveUpAfter = n.duration() },
 	})
 
 	g.require("provider", "model")

@@ -160,7 +160,8 @@ func (m Model) open() (opened model.Model, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.Limit(opened, model.Limits{Concurrent: m.MaxConcurrent, PerMinute: m.MaxPerMinute}), nil
+	limited := model.Limit(opened, model.Limits{Concurrent: m.MaxConcurrent, PerMinute: m.MaxPerMinute})
+	return model.WithPatience(limited, m.patience()), nil
 }
 
 func (e Embedder) open() (model.Embedder, error) {

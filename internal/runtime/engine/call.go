@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/optional"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -63,7 +65,7 @@ func Waits(err error) bool {
 // until the earliest of its times.
 func Worst(errs ...error) error {
 	var waits *parkedError
-	human := true
+	human, models := true, map[string]runstore.ModelWait{}
 	for _, err := range errs {
 		var parked *parkedError
 		switch {
@@ -72,6 +74,7 @@ func Worst(errs ...error) error {
 			return err
 		default:
 			human = human && parked.human
+			maps.Copy(models, parked.models)
 			if waits == nil || waits.until.IsZero() || !parked.until.IsZero() && parked.until.Before(waits.until) {
 				waits = parked
 			}
@@ -81,7 +84,7 @@ func Worst(errs ...error) error {
 	if waits == nil {
 		return nil
 	}
-	return &parkedError{until: waits.until, human: human}
+	return &parkedError{until: waits.until, human: human, models: models}
 }
 
 // inRun is a tool that is carried by the run itself: a form, a sub-plan.

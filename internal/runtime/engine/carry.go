@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -89,6 +90,9 @@ func (r *Run) load(ctx context.Context) error {
 		}
 	}
 
+	if err := r.loadAwaits(ctx); err != nil {
+		return err
+	}
 	if r.plan.StartTime != nil { // it was carried before
 		if err := r.eachAttached(ctx, record.KindThought, func(c record.Change) {
 			r.noteThought(c.(*record.Thought))
@@ -162,7 +166,7 @@ func (r *Run) finishTurn(result Result, err error) error {
 	case errors.As(err, &parked):
 		return r.park(parked)
 	case errors.Is(err, errPaused):
-		return r.letGo(record.Paused, time.Time{}, r.states(record.Paused), runstore.Applied())
+		return r.letGo(record.Paused, r.states(record.Paused), runstore.Park(time.Time{}), runstore.Applied())
 	case errors.Is(err, errReleased):
 		return r.release()
 	case errors.Is(err, errStopped):
@@ -181,17 +185,21 @@ func (r *Run) finishTurn(result Result, err error) error {
 }
 
 // park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
-// human; a run that waits for a sub-plan is RUNNING.
+// human, and that it is paused, if it waits for a model; a run that waits for a sub-plan is RUNNING.
 func (r *Run) park(p *parkedError) error {
-	if p.human {
-		return r.letGo(record.Waiting, p.until, r.states(record.Waiting))
+	if len(p.models) > 0 {
+		waits := slices.Collect(maps.Values(p.models))
+		return r.letGo(record.Paused, r.states(record.Paused), runstore.AwaitModels(p.until, waits))
 	}
-	return r.letGo(record.Running, p.until, nil)
+	if p.human {
+		return r.letGo(record.Waiting, r.states(record.Waiting), runstore.Park(p.until))
+	}
+	return r.letGo(record.Running, nil, runstore.Park(p.until))
 }
 
-// letGo lets go of the run in a state, until a signal or a time.
-func (r *Run) letGo(state record.State, until time.Time, changes []record.Change, ops ...runstore.RunOp) error {
-	err := r.write(changes, slices.Concat(ops, r.clock.stopped(), []runstore.RunOp{runstore.Park(until)})...)
+// letGo lets go of the run in a state, as ops say.
+func (r *Run) letGo(state record.State, changes []record.Change, ops ...runstore.RunOp) error {
+	err := r.write(changes, append(r.clock.stopped(), ops...)...)
 	if err == nil {
 		r.engine.metrics.parked.WithLabelValues(r.run.Executor, string(state)).Inc()
 	}

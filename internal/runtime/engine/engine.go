@@ -64,10 +64,6 @@ type Config struct {
 	// MaxTakeovers is how many workers in a row a run may lose without a result put on record, if the parts do not say it.
 	// Default 5.
 	MaxTakeovers int
-	// ModelTries is how often a model is asked in all if its errors may pass. Default 8.
-	ModelTries int
-	// RetryUnit scales the pauses between these tries. Default 1 s.
-	RetryUnit time.Duration
 	// Write puts what a run did on record. Default: WriteRun of Store. Tests disturb it.
 	Write func(context.Context, runstore.Lease, []record.Change, ...runstore.RunOp) error
 }
@@ -81,11 +77,9 @@ func (c Config) withDefaults() Config {
 	c.Beat = cmp.Or(c.Beat, c.Lease/4)
 	c.Scan = cmp.Or(c.Scan, 250*time.Millisecond)
 	c.Drain = cmp.Or(c.Drain, 20*time.Second)
-	c.RetryUnit = cmp.Or(c.RetryUnit, time.Second)
 
 	c.Slots = cmp.Or(c.Slots, 500)
 	c.MaxTakeovers = cmp.Or(c.MaxTakeovers, 5)
-	c.ModelTries = cmp.Or(c.ModelTries, 8)
 
 	if c.Write == nil && c.Store != nil {
 		c.Write = c.Store.WriteRun
@@ -114,6 +108,7 @@ type Engine struct {
 	clock     clock
 	began     time.Time     // by the monotonic clock of this machine
 	grace     time.Duration // see resultGrace
+	models    models
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
@@ -264,10 +259,22 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// provides is what runs may need of this worker at the moment.
+func (e *Engine) provides() []string {
+	parts, release := e.config.Parts()
+	defer release()
+	all := slices.Clone(parts.Provides())
+	for kind := range e.executors {
+		all = append(all, "executor:"+kind)
+	}
+	slices.Sort(all)
+	return all
+}
+
 // age is how long the engine has been there, by the monotonic clock of this machine.
 func (e *Engine) age() time.Duration { return time.Since(e.began) }
 
 // Metrics returns what is to be known of the engine, and of the open runs of its database.
 func (e *Engine) Metrics() []prometheus.Collector {
-	return append(e.metrics.all, openRuns{e.store, e.config.Logger})
+	return append(e.metrics.all, openRuns{e.store, e.config.Logger}, awayModels{e.store, e.config.Logger})
 }

@@ -90,15 +90,15 @@ var openRunsDesc = prometheus.NewDesc("actlog_runs_open",
 	"Runs in the database that have not ended; the same in all processes; none while Postgres does not answer.",
 	[]string{"executor", "state"}, nil)
 
-// openRunsPatience is how long the count may take.
-const openRunsPatience = 2 * time.Second
+// metricPatience is how long a look at the database may take.
+const metricPatience = 2 * time.Second
 
 // Describe implements [prometheus.Collector].
 func (openRuns) Describe(ch chan<- *prometheus.Desc) { ch <- openRunsDesc }
 
 // Collect implements [prometheus.Collector].
 func (o openRuns) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), openRunsPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), metricPatience)
 	defer cancel()
 	open, err := o.store.OpenRuns(ctx)
 	if err != nil {
@@ -108,5 +108,32 @@ func (o openRuns) Collect(ch chan<- prometheus.Metric) {
 
 	for _, r := range open {
 		ch <- prometheus.MustNewConstMetric(openRunsDesc, prometheus.GaugeValue, float64(r.Runs), r.Executor, string(r.State))
+	}
+}
+
+// awayModels are the models that are away, as the database has it when it is asked.
+type awayModels struct {
+	store *runstore.Store
+	log   *slog.Logger
+}
+
+var awayModelsDesc = prometheus.NewDesc("actlog_model_away",
+	"1 for each model that does not answer, so that runs wait for it; the same in all processes.", []string{"model"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (awayModels) Describe(ch chan<- *prometheus.Desc) { ch <- awayModelsDesc }
+
+// Collect implements [prometheus.Collector].
+func (a awayModels) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), metricPatience)
+	defer cancel()
+	away, err := a.store.AwayModels(ctx)
+	if err != nil {
+		a.log.Debug("the models that are away could not be read", "error", err)
+		return
+	}
+
+	for _, m := range away {
+		ch <- prometheus.MustNewConstMetric(awayModelsDesc, prometheus.GaugeValue, 1, m.Model)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/internal/runtime/define"
 )
 
@@ -58,9 +57,9 @@ func defaultModel(parts Parts) string {
 }
 
 // Asked returns the input of a run, and its model.
-func (Plain) Asked(run *Run) (in PlainInput, m model.Model, err error) {
+func (Plain) Asked(run *Run) (in PlainInput, m Model, err error) {
 	if err := run.Read(&in, nil); err != nil {
-		return in, nil, err
+		return in, m, err
 	}
 	m, err = run.Model(in.Model)
 	return in, m, err

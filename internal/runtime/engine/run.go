@@ -32,6 +32,8 @@ var (
 type parkedError struct {
 	until time.Time
 	human bool // it waits for a human, and for nothing else
+	// models are those that it waits for, by their names.
+	models map[string]runstore.ModelWait
 }
 
 func (*parkedError) Error() string { return "the run waits" }
@@ -68,6 +70,8 @@ type Run struct {
 	thoughts      map[string]bool // that are on record, or with the next write
 	thoughtAt     time.Time       // of the last of them
 	thrown        string          // the first exception of a step
+	// awaits are the models that the run waits for, or asks whether they are back, by their names.
+	awaits map[string]runstore.ModelWait
 	// open returns the rows of the steps that were opened and have not ended, in a state.
 	open   []func(record.State) *record.AgentExecution
 	opened map[string]bool // the steps that were opened, by their ids
@@ -130,6 +134,18 @@ func (r *Run) boundary(ctx context.Context) error {
 	return cmp.Or(context.Cause(ctx), r.halt)
 }
 
+// wait waits, unless the run should not go on meanwhile.
+func (r *Run) wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-r.halted:
+	}
+	return r.boundary(ctx)
+}
+
 // now returns the time as rows have it: that of the database.
 func (r *Run) now() time.Time { return r.engine.clock.now() }
 
@@ -143,13 +159,19 @@ func (r *Run) suspect() int {
 	return r.lost
 }
 
+// Model is a model as the configuration names it.
+type Model struct {
+	model.Model
+	Configured string // its name there
+}
+
 // Model returns a model by its name in the configuration.
-func (r *Run) Model(name string) (model.Model, error) {
+func (r *Run) Model(name string) (Model, error) {
 	m, ok := r.parts.Model(name)
 	if !ok {
-		return nil, Fail("configuration", "No model is called %q any more.", name)
+		return Model{}, Fail("configuration", "No model is called %q any more.", name)
 	}
-	return m, nil
+	return Model{m, name}, nil
 }
 
 // later returns a time, or the next one after another if it is not later. Postgres keeps microseconds.

@@ -13,12 +13,13 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/define"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
 // Thinking is what a step asks a model in a cycle.
 type Thinking struct {
-	Model    model.Model
+	Model    Model
 	Messages []model.Message
 	Tools    *tool.Set // that the model may call; nil: none
 	Policies tool.Rules
@@ -113,6 +114,9 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 	if err := s.mayThink(ctx, c == nil); err != nil {
 		return nil, err
 	}
+	if err := s.run.unlessAway(t.Model); err != nil {
+		return nil, err
+	}
 
 	done, err := s.run.clock.work()
 	defer done()
@@ -192,6 +196,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 	}
 
+	failing := runstore.Away{Model: t.Model.Configured}
 	for tries := 1; ; tries++ {
 		begin := row(attempt)
 		begin.State, begin.ThinkStartTime = new(record.Running), new(s.run.now())
@@ -209,6 +214,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		changes = nil
 
 		response, first, err := s.generate(ctx, t, req, seq, attempt)
+		r.noteAnswer(ctx, t.Model, err)
 		if err == nil {
 			return s.keep(row(attempt), response, first, t)
 		}
@@ -224,23 +230,26 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		message = r.redact(message)
 		failed.State, failed.ThinkEndTime = new(record.Failed), new(s.run.now())
 		failed.ErrorKind, failed.ErrorMessage = &kind, &message
-		pause, passes := model.Pause(err, tries+1)
 
 		if err := r.write([]record.Change{failed}); err != nil {
 			return nil, err
 		}
-		if !passes {
+		if !passes(err) {
 			return nil, modelFailed(kind, message)
 		}
-		if tries >= r.engine.config.ModelTries {
-			return nil, Fail(kind, "The model failed in %d of %d tries: %s", tries, tries, message)
+		if tries == 1 {
+			failing.Since = *begin.ThinkStartTime
 		}
+		failing.ErrorKind, failing.ErrorMessage = kind, message
 
-		s.resetLive(seq, attempt+1)
-		if err := r.wait(ctx, time.Duration(pause.Seconds()*float64(r.engine.config.RetryUnit))); err != nil {
-			return nil, err
-		}
 		attempt++
+		s.resetLive(seq, attempt)
+		switch again, err := r.pauseBeforeTry(ctx, t.Model, err, tries); {
+		case err != nil:
+			return nil, err
+		case !again:
+			return nil, r.await(t.Model, failing)
+		}
 	}
 }
 
@@ -249,11 +258,6 @@ func (s *Step) taken(seq int64) *record.AgentExecution {
 	row := s.row()
 	row.CurrentStep = new(seq + 1)
 	return row
-}
-
-// modelFailed is an error of a model that would come again.
-func modelFailed(kind, message string) error {
-	return Fail(kind, "The model failed: %s", message)
 }
 
 // workerLost is the error kind of what a worker began that was lost.
@@ -285,18 +289,6 @@ func (s *Step) generate(
 	}
 	s.run.engine.metrics.asked(t.Model.Name(), time.Since(began), err)
 	return response, first, err
-}
-
-// wait waits, unless the run should not go on meanwhile.
-func (r *Run) wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-r.halted:
-	}
-	return r.boundary(ctx)
 }
 
 // keep puts an answer on record, and the calls that it asks for. One that cannot be kept, or in which the model

@@ -64,28 +64,18 @@ func (w *worker) work(ctx context.Context) error {
 		return err
 	}
 
+	w.engine.lookAtModels(ctx) // before runs ask one that is away
 	var tasks sync.WaitGroup
 	tasks.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
 	tasks.Go(func() { w.beat(inner) })
 	tasks.Go(func() { w.engine.watch(ctx) })
+	tasks.Go(func() { w.engine.watchModels(ctx) })
 
 	w.claim(ctx)
 	w.drain(inner)
 	stop()
 	tasks.Wait()
 	return nil
-}
-
-// provides is what runs may need of this worker at the moment.
-func (e *Engine) provides() []string {
-	parts, release := e.config.Parts()
-	defer release()
-	all := slices.Clone(parts.Provides())
-	for kind := range e.executors {
-		all = append(all, "executor:"+kind)
-	}
-	slices.Sort(all)
-	return all
 }
 
 // register registers the worker under a new id, until that succeeds.

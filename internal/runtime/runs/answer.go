@@ -28,7 +28,8 @@ type Answer struct {
 	Silence time.Duration
 }
 
-// Follow sends the answer, as it arrives and as it is on record, until the run has ended. It returns the run, or nil if
+// Follow sends the answer, as it arrives and as it is on record, until the run has ended or is parked. It returns the
+// run, or nil if
 // ctx ended or the watch was closed before. What was sent of a run that was completed is its answer, or the error is
 // [ErrRestarted]. Other errors are those of send and of Read.
 func (a *Answer) Follow(ctx context.Context, send func(text string) error) (*runstore.RunDetail, error) {
@@ -48,7 +49,7 @@ func (a *Answer) Follow(ctx context.Context, send func(text string) error) (*run
 	}
 
 	d, err := a.Read(ctx)
-	for err == nil && !d.State.Terminal() {
+	for err == nil && !d.State.Terminal() && !Parked(d) {
 		select {
 		case <-wake:
 			d, err = a.Read(ctx)

@@ -10,10 +10,13 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Idle reports whether a run has ended, or goes on only when something happened.
+// Idle reports whether a run has ended, or goes on only when somebody does something.
 func Idle(d *runstore.RunDetail) bool {
-	return d.State.Terminal() || d.State == record.Waiting || d.State == record.Paused
+	return d.State.Terminal() || d.State == record.Waiting || d.State == record.Paused && !Parked(d)
 }
+
+// Parked reports whether a run is paused until something is back that it needs, such as a model. It goes on by itself.
+func Parked(d *runstore.RunDetail) bool { return d.State == record.Paused && d.DueAt != nil }
 
 // Decider is the store as decisions use it.
 type Decider interface {

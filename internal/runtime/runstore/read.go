@@ -35,8 +35,12 @@ type RunDetail struct {
 	// Waits are those of the run, and of the runs below it, that a human may still decide, oldest first.
 	Waits []*record.Wait
 	// WaitingFor is what runs that are due need and no live worker provides, of the run and of those below
-	// it. If each need is met by some worker but all of them by none, it is all of them.
+	// it. If each need is met by some worker but all of them by none, it is all of them. Models that are away come with
+	// why.
 	WaitingFor []string
+	// DueAt is when the run, or one below it, goes on at the latest without that something happens; nil: a worker carries
+	// them, or none does so.
+	DueAt *time.Time
 }
 
 // RunSummary is a root run in a list. Its error is cut to 1,000 characters.
@@ -87,17 +91,43 @@ const (
             JOIN actlog.wait_state AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND ` + store.IsOpenWait + ` AND %[1]s
         ) THEN 'WAITING'
+        WHEN EXISTS (
+            SELECT FROM actlog.run AS x
+            JOIN actlog.model_wait AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND %[1]s
+        ) THEN 'PAUSED'
         ELSE p.state
     END`
-	// waitingFor is what runs that are due need. Without a live worker that is everything.
+	// waitingFor is what runs that are due need, without a live worker all of that, and the models that are awaited.
 	waitingFor = `(
-        SELECT array_agg(DISTINCT n.need ORDER BY n.need)
+        SELECT array_agg(DISTINCT f.what ORDER BY f.what)
+        FROM (
+            SELECT n.need AS what
+            FROM actlog.run AS x
+            CROSS JOIN LATERAL unnest(x.needs) AS n (need)
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND x.due_at <= now() AND %[1]s
+                AND NOT EXISTS (SELECT FROM live AS l WHERE x.needs <@ l.provides)
+                AND (NOT EXISTS (SELECT FROM live AS l WHERE n.need = ANY (l.provides))
+                    OR NOT EXISTS (SELECT FROM unnest(x.needs) AS o (need) WHERE NOT EXISTS (SELECT FROM live AS l WHERE o.need = ANY (l.provides))))
+            UNION ALL
+            SELECT 'model:' || w.model || ' is away since ' || to_char(COALESCE(m.since, w.since) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+                || ': ' || w.error_kind || ': ' || left(w.error_message, 300)
+            FROM actlog.run AS x
+            JOIN actlog.model_wait AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
+            LEFT JOIN actlog.model_away AS m ON m.model = w.model
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND x.desired = 'RUN' AND %[1]s
+        ) AS f
+    )`
+	// dueAt is when the first of them goes on: what waits for a model, when that is asked next.
+	dueAt = `(
+        SELECT min(COALESCE((
+            SELECT min(m.probe_at)
+            FROM actlog.model_wait AS w
+            JOIN actlog.model_away AS m ON m.model = w.model
+            WHERE w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id AND x.desired = 'RUN'
+        ), x.due_at))
         FROM actlog.run AS x
-        CROSS JOIN LATERAL unnest(x.needs) AS n (need)
-        WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND x.due_at <= now() AND %[1]s
-            AND NOT EXISTS (SELECT FROM live AS l WHERE x.needs <@ l.provides)
-            AND (NOT EXISTS (SELECT FROM live AS l WHERE n.need = ANY (l.provides))
-                OR NOT EXISTS (SELECT FROM unnest(x.needs) AS o (need) WHERE NOT EXISTS (SELECT FROM live AS l WHERE o.need = ANY (l.provides))))
+        WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND %[1]s
     )`
 	liveWorkers = `live AS MATERIALIZED (
     SELECT w.provides FROM actlog.worker AS w WHERE w.lease_until > now() AND w.stopped_at IS NULL
@@ -138,7 +168,8 @@ below AS (
 			fieldsql.Column{Name: "takeovers", Type: "bigint", SQL: "r.takeovers::bigint"},
 			fieldsql.Column{Name: "created_at", Type: "timestamptz", SQL: "r.created_at"},
 			fieldsql.Column{Name: "updated_at", Type: "timestamptz", SQL: "GREATEST(r.created_at, r.claimed_at, r.done_at)"},
-			fieldsql.Column{Name: "waiting_for", Type: "text[]", SQL: fmt.Sprintf(waitingFor, inBelow)}),
+			fieldsql.Column{Name: "waiting_for", Type: "text[]", SQL: fmt.Sprintf(waitingFor, inBelow)},
+			fieldsql.Column{Name: "due_at", Type: "timestamptz", SQL: fmt.Sprintf(dueAt, inBelow)}),
 		From: `FROM asked AS a
 JOIN actlog.run AS r ON r.root_plan_id = a.root_plan_id AND r.plan_id = a.plan_id
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id`,

@@ -79,6 +79,8 @@ type Run struct {
 	Desired    Desired
 	Takeovers  int
 	Lost       int // how many workers in a row were lost that held it, without a result put on record
+	// AwaitsModels says that it waits for a model, or asks one whether it is back, see [Store.ModelWaits].
+	AwaitsModels bool
 }
 
 // NewRun is a run that is to begin.
@@ -430,7 +432,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 		c.Run = Run{
 			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: optional.Value(r.Name), Input: r.Input,
 			Limits: r.Limits, Depth: int(r.Depth), Owner: r.Owner, Starter: r.Starter, Project: r.Project,
-			Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
+			Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost), AwaitsModels: r.AwaitsModels,
 		}
 
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {

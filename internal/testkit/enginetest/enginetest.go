@@ -152,10 +152,7 @@ func Build(t *testing.T, p Plans) *House {
 	}
 	t.Cleanup(func() { h.Model.Close() })
 
-	m, err := openai.New(openai.Config{Model: "scripted", BaseURL: h.Model.URL(), Provider: "scripted"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := Model(t, h.Model.URL(), Patience)
 	all, err := tool.NewSet(p.Tools...)
 	if err != nil {
 		t.Fatal(err)
@@ -166,12 +163,29 @@ func Build(t *testing.T, p Plans) *House {
 	return h
 }
 
+// Patience is how runs of tests bear with the model: as others do, but for the times.
+var Patience = model.Patience{
+	Retry:       model.Backoff{From: 2 * time.Millisecond, Most: 60 * time.Millisecond},
+	Probe:       model.Backoff{From: 5 * time.Millisecond, Most: 30 * time.Millisecond},
+	GiveUpAfter: time.Second,
+}
+
+// Model returns the model at a URL.
+func Model(t *testing.T, url string, p model.Patience) model.Model {
+	t.Helper()
+	m, err := openai.New(openai.Config{Model: "scripted", BaseURL: url, Provider: "scripted"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model.WithPatience(m, p)
+}
+
 // NewEngine returns another engine on the same store. set may be nil.
 func (h *House) NewEngine(set func(*engine.Config)) *engine.Engine {
 	h.T.Helper()
 	c := engine.Config{
 		Store: h.Runs, Executors: h.executors, Parts: func() (engine.Parts, func()) { return h.Parts, func() {} },
-		Lease: time.Minute, Scan: 20 * time.Millisecond, RetryUnit: time.Millisecond, Drain: time.Minute,
+		Lease: time.Minute, Scan: 20 * time.Millisecond, Drain: time.Minute,
 		Logger: slog.New(slog.NewTextHandler(h.T.Output(), nil)),
 	}
 	if set != nil {
