@@ -7,7 +7,8 @@ import (
 
 // Plan is one run of anything: a root plan (RootPlanID and CurrentPlanID are the
 // same) or a sub-plan, which a tool call of ParentPlanID started. TraceID is the trace of the run in
-// OpenTelemetry: 32 hex digits.
+// OpenTelemetry: 32 hex digits. A higher Attempt opens a run again that has ended: its state, its end and its error
+// start from scratch, and those of the earlier attempts stay on record as [Attempt]. Its start stays.
 type Plan struct {
 	RootPlanID     string          `record:"rootPlanId,key"`
 	CurrentPlanID  string          `record:"currentPlanId,key"`
@@ -25,13 +26,13 @@ type Plan struct {
 	Release        *string         `record:"release,name"`
 	ConversationID *string         `record:"conversationId,id"`
 	TraceID        *string         `record:"traceId,trace"`
-	State          *State          `record:"state,state,column=told_state,shown=state"`
+	State          *State          `record:"state,state,scoped,column=told_state,shown=state"`
 	StartTime      *time.Time      `record:"startTime,least"`
-	EndTime        *time.Time      `record:"endTime,greatest"`
+	EndTime        *time.Time      `record:"endTime,greatest,scoped"`
 	Summary        *string         `record:"summary,text,searched"`
 	ModelName      *string         `record:"modelName,name"`
-	ErrorMessage   *string         `record:"errorMessage,text,searched"`
-	ErrorKind      *string         `record:"errorKind,name,searched"`
+	ErrorMessage   *string         `record:"errorMessage,text,scoped,searched"`
+	ErrorKind      *string         `record:"errorKind,name,scoped,searched"`
 	Exception      *string         `record:"exception,text,once"`
 	Metadata       json.RawMessage `record:"metadata,object"`
 	// LastSeenAt is a sign of life of the process that runs the plan, by its own clock, which
@@ -41,6 +42,7 @@ type Plan struct {
 	LastSeenAt *time.Time `record:"lastSeenAt,greatest,heartbeat"`
 	// StartedBy is a [StartedBy] in JSON, of a root plan only.
 	StartedBy json.RawMessage `record:"startedBy,startedBy"`
+	Attempt   *int64          `record:"attempt,attempt,min=1,small"`
 }
 
 // Kind implements [Change].

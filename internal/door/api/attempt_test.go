@@ -125,3 +125,51 @@ func TestEventsHaveAttempts(t *testing.T) {
 	s.until("the late change", s.has("agentExecution[p s]"))
 	expect(t, s.rows["agentExecution[p s]"], obj{"attempts.0.endTime": at(19), "attempts.1.endTime": nil})
 }
+
+// TestPlanGoesOn: a run that has ended goes on as another attempt, whatever the order of its records. How it ended
+// before stays on record, and its start stays.
+func TestPlanGoesOn(t *testing.T) {
+	t.Parallel()
+	records := []any{
+		plan("p", state("RUNNING"), obj{"startTime": at(1)}),
+		plan("p", state("FAILED"), obj{"endTime": at(2), "errorMessage": "refused", "errorKind": "network"}),
+		plan("p", state("RUNNING"), obj{"attempt": 2, "startTime": at(7)}),
+		plan("p", state("COMPLETED"), obj{"attempt": 2, "endTime": at(9), "summary": "done"}),
+	}
+	want := obj{
+		"state": "COMPLETED", "startTime": at(1), "endTime": at(9), "errorMessage": nil, "errorKind": nil, "attempt": 2,
+		"attempts": []obj{
+			{"attempt": 1, "state": "FAILED", "startTime": nil, "endTime": at(2), "errorMessage": "refused",
+				"errorKind": "network", "truncated": []string{}},
+			{"attempt": 2, "state": "COMPLETED", "startTime": nil, "endTime": at(9), "errorMessage": nil, "errorKind": nil,
+				"truncated": []string{}},
+		},
+	}
+
+	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}} {
+		c := serve(t)
+		for _, i := range order {
+			c.Write(records[i])
+		}
+		expect(t, c.Details("p"), want)
+
+		other := serve(t)
+		for line := range strings.Lines(string(c.Get(exported("p")).Body)) {
+			other.Write(json.RawMessage(line))
+		}
+		expect(t, other.Details("p"), want)
+	}
+}
+
+// TestPlanIsOpenAgain: a run that goes on is no failure any more.
+func TestPlanIsOpenAgain(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.Write(plan("p", state("FAILED"), obj{"startTime": at(1), "endTime": at(2), "errorMessage": "refused"}))
+	expect(t, c.Read("/api/v1/plans?state=FAILED"), obj{"items.0.rootPlanId": "p", "items.0.errorMessage": "refused"})
+
+	c.Write(plan("p", state("RUNNING"), obj{"attempt": 2}))
+	expect(t, c.Read("/api/v1/plans?state=RUNNING"), obj{"items.0.rootPlanId": "p", "items.0.errorMessage": nil})
+	expect(t, c.Read("/api/v1/plans?state=FAILED"), obj{"items": []any{}})
+	expect(t, c.Read("/api/v1/plans/p/failures"), obj{"items": []any{}})
+}

@@ -307,7 +307,7 @@ func wantRollUps(st *tree.Step) obj {
 
 func wantPlan(p *tree.Plan) obj {
 	r := &p.Record
-	out := with(wantFields(r), obj{
+	out := with(wantFields(r), wantAttempts(p.PastAttempts, r), obj{
 		"id": p.ID, "currentStepIndex": p.CurrentStepIndex(), "completed": r.State.Terminal(),
 		"lastSignOfLife": p.LastSignOfLife, "userInputWaitState": nil, "parentActToolCall": nil,
 		"structureResult": nil, "link": nil, "figures": api.FiguresOf(&p.Figures), "total": api.FiguresOf(&p.Total),
@@ -531,7 +531,7 @@ func anyPlan(t *rapid.T, depth int) *tree.Plan {
 		ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), StructureResult: anyText(t), Figures: anyFigures(t),
 		Total: anyFigures(t),
 		Link:  rapid.SampledFrom([]tree.Link{"", tree.LinkToolCall, tree.LinkInferred}).Draw(t, "link"),
-		Steps: few(t, depth, anyStep), SubPlans: few(t, depth, anyPlan),
+		Steps: few(t, depth, anyStep), SubPlans: few(t, depth, anyPlan), PastAttempts: few(t, depth, anyAttempt),
 	}
 	p.Placeholder, p.AlsoUnder = rapid.Bool().Draw(t, "placeholder"), anyList(t)
 	if rapid.Bool().Draw(t, "cut") {

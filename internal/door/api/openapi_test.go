@@ -197,6 +197,7 @@ func TestContractHasEveryMemberOfRows(t *testing.T) {
 		record.KindAgentExecution: {
 			"completedThinkActStepsCount", "latestMethodName", "latestMethodArgs", "latestRoundNumber", "figures", "attempts",
 		},
+		record.KindPlan:     {"attempts"},
 		record.KindThinkAct: {"attempts"},
 		record.KindActTool:  {"inferred", "attempts"},
 	}

@@ -50,7 +50,7 @@ func (s *Server) deletePlan(c echo.Context) error {
 // itemView is a root plan in a list: without what a list does not read.
 var itemView = viewOf(record.KindPlan, []string{
 	"currentPlanId", "parentPlanId", "toolCallId", "executor", "userRequest", "summary", "modelName", "metadata",
-	"startedBy",
+	"startedBy", "attempt",
 }, nil)
 
 // addItem appends a root plan in a list, with the figures of its whole tree.

@@ -154,7 +154,7 @@ func TestNoPlaceholder(t *testing.T) {
 	_, schema := recordSchema(t, "plan")
 	values := map[string]any{
 		"tags": []string{}, "metadata": obj{}, "state": "PENDING", "traceId": strings.Repeat("1", 32),
-		"startedBy": obj{"planId": "p"},
+		"startedBy": obj{"planId": "p"}, "attempt": 2,
 	}
 
 	for i, name := range slices.Sorted(maps.Keys(schema["properties"].(obj))) {

@@ -18,6 +18,7 @@ func addPlan(o *object, p *tree.Plan) {
 	o.fields(views[record.KindPlan], r)
 	o.int("currentStepIndex", int64(p.CurrentStepIndex()))
 	o.bool("completed", r.State.Terminal())
+	o.attempts(p.PastAttempts, r)
 	o.value("lastSignOfLife", p.LastSignOfLife)
 
 	o.name("userInputWaitState")

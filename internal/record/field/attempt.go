@@ -109,6 +109,10 @@ func AttemptOf(c record.Change) record.Attempt {
 	var number *int64
 	var state *record.State
 	switch c := c.(type) {
+	case *record.Plan:
+		number, state = c.Attempt, c.State
+		a.EndTime = c.EndTime
+		a.ErrorMessage, a.ErrorKind = c.ErrorMessage, c.ErrorKind
 	case *record.AgentExecution:
 		number, state = c.Attempt, c.State
 		a.StartTime, a.EndTime = c.StartTime, c.EndTime

@@ -923,7 +923,7 @@ func TestReportsReadNoLargeText(t *testing.T) {
 
 	cut := []string{
 		"artifact artifact.value", // only its size
-		"attempt act_tool_info.error_message", "attempt think_act_record.error_message",
+		"attempt act_tool_info.error_message", "attempt plan_execution_record.error_message", "attempt think_act_record.error_message",
 		"failure act_tool_info.error_message", "failure plan_execution_record.error_message",
 		"failure think_act_record.error_message",
 		"node agent_execution_record.metadata", // an id and two numbers

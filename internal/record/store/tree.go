@@ -136,7 +136,7 @@ func (r *Reader) readNodes(
 		switch kind {
 		case record.KindPlan:
 			p := added(&n.plans)
-			into = append(into, &p.Record, &p.Plan, p, home)
+			into = append(into, &p.Record, &p.Plan, p, home, earlier.of(kind, &p.PastAttempts))
 		case record.KindAgentExecution:
 			st := added(&n.steps)
 			into = append(into, &st.Record, st, &st.Figures, home, earlier.of(kind, &st.PastAttempts))

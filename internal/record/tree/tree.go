@@ -28,6 +28,8 @@ type Plan struct {
 	Record record.Plan
 	// Truncated names the fields that were cut.
 	Truncated []string
+	// PastAttempts are those before the record's own, in their order.
+	PastAttempts []record.Attempt
 	// ToolCall is the tool call that started the plan, if it is on record.
 	ToolCall *ToolCall
 	// ParentStepID is the step of the tool call that started the plan, if the row of that

@@ -236,6 +236,7 @@ func TestAwayBelow(t *testing.T) {
 		scriptmodel.Scene{Name: "top", Turns: []scriptmodel.Turn{
 			{ToolCalls: []scriptmodel.ToolCall{call("agent.a", object{"request": "Below."})}}, {ToolCalls: terminate("top")},
 		}})
+
 	g.shut.Store(false)
 	h.Parts.Models = map[string]model.Model{"away": h.Parts.DefaultModel}
 	h.Parts.DefaultModel = enginetest.Model(t, h.Model.URL(), patience)

@@ -23,8 +23,10 @@ INSERT INTO actlog.plan_execution_record AS r (
     error_kind,
     metadata,
     started_by,
+    attempt,
     truncated,
     revs,
+    attempts,
     part,
     origin
 )
@@ -53,9 +55,11 @@ SELECT
     u.error_kind,
     u.metadata::json,
     u.started_by::json,
+    u.attempt,
     u.truncated::text[],
     u.revs::bigint[],
-    COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % $27::integer),
+    u.attempts::jsonb,
+    COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % $29::integer),
     'otlp'
 FROM unnest(
     $1::text[],
@@ -82,8 +86,10 @@ FROM unnest(
     $22::text[],
     $23::text[],
     $24::text[],
-    $25::text[],
-    $26::text[]
+    $25::bigint[],
+    $26::text[],
+    $27::text[],
+    $28::text[]
 ) AS u (
     root_plan_id,
     current_plan_id,
@@ -109,8 +115,10 @@ FROM unnest(
     error_kind,
     metadata,
     started_by,
+    attempt,
     truncated,
-    revs
+    revs,
+    attempts
 )
 CROSS JOIN (SELECT (now() AT TIME ZONE 'utc')::date AS day) AS today
 LEFT JOIN actlog.plan_execution_record AS root
@@ -139,7 +147,9 @@ ON CONFLICT (root_plan_id, current_plan_id) DO UPDATE SET
     error_kind = excluded.error_kind,
     metadata = excluded.metadata,
     started_by = excluded.started_by,
-    truncated = excluded.truncated
+    attempt = excluded.attempt,
+    truncated = excluded.truncated,
+    attempts = excluded.attempts
 WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     r.parent_plan_id,
     r.tool_call_id,
@@ -163,7 +173,9 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     r.error_kind,
     r.metadata::text,
     r.started_by::text,
-    r.truncated
+    r.attempt,
+    r.truncated,
+    r.attempts
 ) IS DISTINCT FROM (
     excluded.parent_plan_id,
     excluded.tool_call_id,
@@ -187,6 +199,8 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     excluded.error_kind,
     excluded.metadata::text,
     excluded.started_by::text,
-    excluded.truncated
+    excluded.attempt,
+    excluded.truncated,
+    excluded.attempts
 ))
 RETURNING r.root_plan_id

@@ -16,7 +16,7 @@ SELECT 'plan'::text AS kind,
     p.id, p.root_plan_id, p.current_plan_id, p.parent_plan_id, p.tool_call_id, p.executor, p.name, p.title,
     p.user_request, p.project, p.user_id, p.tags, p.environment, p.release, p.conversation_id, p.trace_id, p.state,
     p.start_time, p.end_time, p.summary, p.model_name, p.error_message, p.error_kind, p.metadata, p.last_seen_at,
-    p.started_by, p.truncated, p.part, p.parent_step_id,
+    p.started_by, p.attempt, p.truncated, p.attempts, p.part, p.parent_step_id,
     p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes',
     actlog.is_placeholder(p),
     CASE WHEN EXISTS (SELECT FROM actlog.plan_execution_record AS l WHERE l.root_plan_id = (SELECT root_plan_id FROM asked) AND NOT l.completed) THEN GREATEST(
@@ -36,9 +36,9 @@ SELECT 'plan'::text AS kind,
         WHERE z.part = $2::date
         ORDER BY z.call_index DESC NULLS FIRST, LEAST(z.start_time, actlog.first_start(z.attempts)) DESC NULLS FIRST, z.tool_call_id DESC
         LIMIT 1
-    ) END, NULL::integer, NULL::integer, NULL::integer, NULL::integer, NULL::jsonb, NULL::integer,
-    NULL::integer, NULL::integer, NULL::integer, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-    NULL::bigint, NULL::numeric, NULL::bigint, NULL::bigint, NULL::integer
+    ) END, NULL::integer, NULL::integer, NULL::integer, NULL::integer, NULL::integer, NULL::integer,
+    NULL::integer, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::numeric,
+    NULL::bigint, NULL::bigint, NULL::integer
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)
 UNION ALL
@@ -46,8 +46,8 @@ SELECT 'agentExecution'::text AS kind,
     a.id, a.root_plan_id, a.step_id, a.shown_plan_id, a.conversation_id, a.agent_name, a.agent_version,
     a.agent_description, a.agent_request, a.state, a.result, a.truncated, a.error_message, a.error_kind,
     a.model_name, a.span_id, a.latest_tool_name, a.start_time, a.end_time, a.latest_tool_args, NULL, NULL, NULL,
-    a.metadata, a.last_seen_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, a.step_index, a.max_steps,
-    a.current_step, a.attempt, a.attempts, a.completed_cycles, a.model_calls, a.tool_calls, a.failures,
+    a.metadata, a.last_seen_at, NULL, a.step_index, NULL, a.attempts, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    a.max_steps, a.current_step, a.attempt, a.completed_cycles, a.model_calls, a.tool_calls, a.failures,
     a.input_tokens, a.output_tokens, a.cache_read_input_tokens, a.cache_creation_input_tokens, a.reasoning_tokens,
     a.cost_usd, a.think_ms, a.tool_ms, a.latest_round
 FROM actlog.agent_execution_record AS a
@@ -56,9 +56,9 @@ UNION ALL
 SELECT 'actTool'::text AS kind,
     t.id, t.root_plan_id, t.step_id, t.tool_call_id, t.provider_call_id, t.server_name, t.name, t.parameters,
     t.result, t.state, t.error_message, t.truncated, t.error_kind, t.span_id, NULL, NULL, NULL, t.start_time,
-    t.end_time, NULL, NULL, NULL, NULL, t.metadata, NULL, t.policy, NULL, NULL, NULL, t.inferred, NULL, NULL, NULL,
-    NULL, t.seq, t.call_index, t.attempt, NULL, t.attempts, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL
+    t.end_time, NULL, NULL, NULL, NULL, t.metadata, NULL, t.policy, t.seq, NULL, t.attempts, NULL, NULL,
+    t.inferred, NULL, NULL, NULL, NULL, t.call_index, t.attempt, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL, NULL
 FROM actlog.plan_execution_record AS p
 CROSS JOIN LATERAL (
     SELECT *
