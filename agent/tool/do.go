@@ -145,7 +145,7 @@ func failed(ctx context.Context, err error) (Result, error) {
 	if ctx.Err() != nil || errors.Is(err, ErrUnknown) {
 		return Result{}, err
 	}
-	return Failure(err.Error()), nil
+	return Result{Text: err.Error(), Failed: true, Final: errors.Is(err, ErrChanged)}, nil
 }
 
 // clock ends a context after a time, in which pauses do not count.

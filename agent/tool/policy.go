@@ -2,12 +2,14 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/actlog/actlog/agent/limit"
 )
 
 // OnUnknown says what happens to a call whose outcome is unknown, for example after a crash.
@@ -24,7 +26,7 @@ const (
 )
 
 // Policy says how a tool may be called. In JSON and YAML its fields are onUnknown, approval, writes,
-// exclusive, timeout and waitTimeout, with times such as "30s". approval is true, false or {notStarter: true}.
+// exclusive, timeout, waitTimeout and retry, with times such as "30s". approval is true, false or {notStarter: true}.
 type Policy struct {
 	// OnUnknown is what happens if the outcome of a call is unknown. Empty means Report.
 	OnUnknown OnUnknown
@@ -42,10 +44,13 @@ type Policy struct {
 	// WaitTimeout bounds the wait for an approval or an answer. 0 means the default of the caller, else that it has no
 	// end.
 	WaitTimeout time.Duration
+	// Retry says how often a call that failed is made again; nil: never. OnUnknown is about those of which nobody can say
+	// whether they failed.
+	Retry *Retries
 }
 
 // Rule changes the policies of the tools whose names match a pattern. Fields that are nil leave the
-// policy as it is. In JSON and YAML it is a policy with the additional field tools.
+// policy as it is. In JSON and YAML it is a policy with the additional fields tools, maxConcurrent and maxPerMinute.
 type Rule struct {
 	Tools       string // a pattern as in [Match]
 	OnUnknown   *OnUnknown
@@ -55,7 +60,13 @@ type Rule struct {
 	Exclusive   *bool
 	Timeout     *time.Duration
 	WaitTimeout *time.Duration
+	Retry       *Retries
+	// Limits bound the calls of all tools that the rule is the first to match, together.
+	Limits limit.Limits
 }
+
+// MaxLimit is the most that a limit of a rule can be.
+const MaxLimit = 100_000
 
 // set returns a policy with the fields of the rule.
 func (r Rule) set(p Policy) Policy {
@@ -66,6 +77,8 @@ func (r Rule) set(p Policy) Policy {
 	replace(&p.Exclusive, r.Exclusive)
 	replace(&p.Timeout, r.Timeout)
 	replace(&p.WaitTimeout, r.WaitTimeout)
+
+	p.Retry = cmp.Or(r.Retry, p.Retry)
 	return p
 }
 
@@ -84,6 +97,10 @@ type policyJSON struct {
 	Exclusive   *bool      `json:"exclusive,omitempty"`
 	Timeout     *string    `json:"timeout,omitempty"`
 	WaitTimeout *string    `json:"waitTimeout,omitempty"`
+	Retry       *Retries   `json:"retry,omitempty"`
+
+	MaxConcurrent *int `json:"maxConcurrent,omitempty"`
+	MaxPerMinute  *int `json:"maxPerMinute,omitempty"`
 }
 
 // approval is whether a call needs one, and whose it may not be: true, false or {"notStarter": true}.
@@ -135,7 +152,7 @@ func (p Policy) rule() Rule {
 	return Rule{
 		OnUnknown: unlessZero(p.OnUnknown), Approval: unlessZero(p.Approval),
 		NotStarter: unlessZero(p.Approval && p.NotStarter), Writes: unlessZero(p.Writes), Exclusive: unlessZero(p.Exclusive),
-		Timeout: unlessZero(p.Timeout), WaitTimeout: unlessZero(p.WaitTimeout),
+		Timeout: unlessZero(p.Timeout), WaitTimeout: unlessZero(p.WaitTimeout), Retry: p.Retry,
 	}
 }
 
@@ -162,11 +179,24 @@ func (p *Policy) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if r.Tools != "" {
-		return errors.New("tools: a policy has no such field, only a rule has")
+	if field := r.beyondPolicy(); field != "" {
+		return fmt.Errorf("%s: a policy has no such field, only a rule has", field)
 	}
 	*p = r.set(Policy{})
 	return nil
+}
+
+// beyondPolicy returns a field of the rule that no policy has; empty: none is set.
+func (r Rule) beyondPolicy() string {
+	switch {
+	case r.Tools != "":
+		return "tools"
+	case r.Limits.Concurrent != 0:
+		return "maxConcurrent"
+	case r.Limits.PerMinute != 0:
+		return "maxPerMinute"
+	}
+	return ""
 }
 
 // UnmarshalYAML reads the same fields as UnmarshalJSON.
@@ -206,7 +236,8 @@ func (r Rule) json(tools *string) policyJSON {
 
 	return policyJSON{
 		Tools: tools, OnUnknown: r.OnUnknown, Approval: approvalOf(r.Approval, r.NotStarter), Writes: r.Writes,
-		Exclusive: r.Exclusive, Timeout: text(r.Timeout), WaitTimeout: text(r.WaitTimeout),
+		Exclusive: r.Exclusive, Timeout: text(r.Timeout), WaitTimeout: text(r.WaitTimeout), Retry: r.Retry,
+		MaxConcurrent: unlessZero(r.Limits.Concurrent), MaxPerMinute: unlessZero(r.Limits.PerMinute),
 	}
 }
 
@@ -232,16 +263,10 @@ func readRule(b []byte) (r Rule, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return r, fmt.Errorf("%s: want %s, not %s", wrong.Field, wrong.Type, wrong.Value)
-		}
-		if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			return r, fmt.Errorf("%s: no such field of a policy", strings.Trim(field, `"`))
-		}
-		return r, fmt.Errorf("policy: %w", err)
+		return r, fieldError(err, "a policy")
 	}
 
-	r = Rule{OnUnknown: f.OnUnknown, Writes: f.Writes, Exclusive: f.Exclusive}
+	r = Rule{OnUnknown: f.OnUnknown, Writes: f.Writes, Exclusive: f.Exclusive, Retry: f.Retry}
 	if f.Approval != nil {
 		r.Approval, r.NotStarter = f.Approval.needed, f.Approval.notStarter
 	}
@@ -255,20 +280,23 @@ func readRule(b []byte) (r Rule, err error) {
 	if f.OnUnknown != nil && !slices.Contains([]OnUnknown{Report, Retry, Ask}, *f.OnUnknown) {
 		return r, fmt.Errorf("onUnknown: %q is not report, retry or ask", *f.OnUnknown)
 	}
+	for _, each := range []struct {
+		field string
+		most  *int
+		to    *int
+	}{{"maxConcurrent", f.MaxConcurrent, &r.Limits.Concurrent}, {"maxPerMinute", f.MaxPerMinute, &r.Limits.PerMinute}} {
+		if each.most == nil {
+			continue
+		}
+		if *each.most < 1 || *each.most > MaxLimit {
+			return r, fmt.Errorf("%s: want a whole number from 1 to %d", each.field, MaxLimit)
+		}
+		*each.to = *each.most
+	}
+
 	if r.Timeout, err = readDuration("timeout", f.Timeout); err != nil {
 		return r, err
 	}
 	r.WaitTimeout, err = readDuration("waitTimeout", f.WaitTimeout)
 	return r, err
-}
-
-func readDuration(field string, text *string) (*time.Duration, error) {
-	if text == nil {
-		return nil, nil //nolint:nilnil // a field that is not there
-	}
-	d, err := time.ParseDuration(*text)
-	if err != nil || d < 0 {
-		return nil, fmt.Errorf("%s: %q is not a time such as 30s or 2m", field, *text)
-	}
-	return &d, nil
 }

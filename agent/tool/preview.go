@@ -12,10 +12,6 @@ import (
 // MaxPreview is the most bytes of a preview that whoever approves a call is shown.
 const MaxPreview = 64 << 10
 
-// ErrChanged means that a call would do something else than what was approved. Nothing was done.
-var ErrChanged = errors.New("what the call would do changed after it was approved, so nothing was done; " +
-	"look at how things are now, and make a new call, which asks for approval again")
-
 // PreviewKind says what the text of a preview is.
 type PreviewKind string
 

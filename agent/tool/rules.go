@@ -1,6 +1,10 @@
 package tool
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/actlog/actlog/agent/limit"
+)
 
 // Rules are in order: the first one that matches a tool's name applies, the others do not.
 type Rules []Rule
@@ -24,6 +28,17 @@ func (rules Rules) Of(s Spec) Policy {
 		}
 	}
 	return s.Policy
+}
+
+// Limits returns the limits of the calls of a tool, and the tools with which it shares them; no limits: there are none.
+// Any rule limits the tools of an untrusted server.
+func (rules Rules) Limits(name string) (tools string, limits limit.Limits) {
+	for _, r := range rules {
+		if Match(r.Tools, name) {
+			return r.Tools, r.Limits
+		}
+	}
+	return "", limit.Limits{}
 }
 
 func (r Rule) apply(s Spec) Policy {
@@ -52,8 +67,12 @@ func (r Rule) stricter() Rule {
 	if r.Writes != nil && !*r.Writes {
 		r.Writes = nil
 	}
+
 	if r.OnUnknown != nil && *r.OnUnknown == Retry {
 		r.OnUnknown = nil
+	}
+	if r.Retry != nil && r.Retry.Tries > 1 {
+		r.Retry = nil
 	}
 	return r
 }

@@ -16,6 +16,10 @@ var ErrUnknown = errors.New("outcome unknown")
 // ErrTimeout says that a call had no result within the time-out of its policy.
 var ErrTimeout = errors.New("timed out")
 
+// ErrChanged means that a call would do something else than what was approved. Nothing was done.
+var ErrChanged = errors.New("what the call would do changed after it was approved, so nothing was done; " +
+	"look at how things are now, and make a new call, which asks for approval again")
+
 // Tool is something that an agent can do. Its methods may be called at the same time.
 type Tool interface {
 	// Spec returns the same each time.
@@ -136,6 +140,9 @@ type Result struct {
 	Failed bool
 	// TimedOut says that the call failed because it took too long.
 	TimedOut bool
+	// Final says that a failed call would fail again, so it is not made again by [Policy.Retry]: its arguments are bad, or
+	// there is nothing of that name.
+	Final bool
 	// Summary is one line for people, such as "Read 150 lines of main.go".
 	Summary string
 	// Data is the output as JSON, if the tool has it in that form.
@@ -179,4 +186,6 @@ type Artifact struct {
 func Failure(text string) Result { return Result{Text: text, Failed: true} }
 
 // BadArguments returns the Result of a call whose arguments are not what the tool takes. The model reads why.
-func BadArguments(why error) Result { return Failure("Bad arguments: " + why.Error()) }
+func BadArguments(why error) Result {
+	return Result{Text: "Bad arguments: " + why.Error(), Failed: true, Final: true}
+}

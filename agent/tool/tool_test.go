@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/actlog/actlog/agent/limit"
 	"github.com/actlog/actlog/agent/tool"
 )
 
@@ -263,7 +264,10 @@ func TestPolicyForms(t *testing.T) {
 		OnUnknown: tool.Ask, Approval: true, Writes: true, Exclusive: true, Timeout: 30 * time.Second, WaitTimeout: time.Hour,
 	}
 	apart := tool.Policy{Approval: true, NotStarter: true}
-	for _, p := range []tool.Policy{{}, all, apart, {Timeout: 1500 * time.Millisecond}} {
+	again := tool.Policy{Retry: &tool.Retries{
+		Tries: 3, From: time.Minute, Factor: 1.5, Most: time.Hour, On: []tool.FailureKind{tool.OnTimeout, tool.OnTool},
+	}}
+	for _, p := range []tool.Policy{{}, all, apart, {Timeout: 1500 * time.Millisecond}, again} {
 		b, err := json.Marshal(p)
 		if err != nil {
 			t.Fatal(err)
@@ -274,8 +278,8 @@ func TestPolicyForms(t *testing.T) {
 		}
 
 		var fromJSON, fromYAML tool.Policy
-		if err := errors.Join(json.Unmarshal(b, &fromJSON), yaml.Unmarshal(y, &fromYAML)); err != nil || fromJSON != p ||
-			fromYAML != p {
+		if err := errors.Join(json.Unmarshal(b, &fromJSON), yaml.Unmarshal(y, &fromYAML)); err != nil ||
+			!cmp.Equal(fromJSON, p) || !cmp.Equal(fromYAML, p) {
 			t.Errorf("json.Marshal(p) = %s, %s: %+v, %+v, %v; want %+v", b, y, fromJSON, fromYAML, err, p)
 		}
 	}
@@ -293,6 +297,19 @@ func TestPolicyForms(t *testing.T) {
 		{`{"timeout":30}`, "timeout: "},
 		{`{"waitTimeout":"-1s"}`, "waitTimeout: "},
 		{`{"tools":"files.*"}`, "tools: "},
+		{`{"maxConcurrent":2}`, "maxConcurrent: "},
+		{`{"maxPerMinute":2}`, "maxPerMinute: "},
+		{`{"retry":3}`, "retry: want a mapping"},
+		{`{"retry":{}}`, "retry.tries: "},
+		{`{"retry":{"tries":0}}`, "retry.tries: "},
+		{`{"retry":{"tries":101}}`, "retry.tries: "},
+		{`{"retry":{"tries":"many"}}`, "retry.tries: "},
+		{`{"retry":{"tries":2,"pause":"1s"}}`, "retry.pause: no such field of a retry"},
+		{`{"retry":{"tries":2,"from":"soon"}}`, "retry.from: "},
+		{`{"retry":{"tries":2,"factor":0.5}}`, "retry.factor: "},
+		{`{"retry":{"tries":2,"most":"-1s"}}`, "retry.most: "},
+		{`{"retry":{"tries":2,"from":"1m","most":"1s"}}`, "retry.most: it is less than the first pause"},
+		{`{"retry":{"tries":2,"on":["crash"]}}`, `retry.on: "crash" is not tool or timeout`},
 	} {
 		var p tool.Policy
 		if err := json.Unmarshal([]byte(tt.text), &p); err == nil || !strings.Contains(err.Error(), tt.field) {
@@ -303,7 +320,10 @@ func TestPolicyForms(t *testing.T) {
 		}
 	}
 
-	for _, text := range []string{`{"approval":true}`, `{"tools":"a b"}`, `null`, `{"tools":"a","onUnknown":""}`} {
+	for _, text := range []string{
+		`{"approval":true}`, `{"tools":"a b"}`, `null`, `{"tools":"a","onUnknown":""}`, `{"tools":"a","maxConcurrent":0}`,
+		`{"tools":"a","maxPerMinute":100001}`,
+	} {
 		var r []tool.Rule
 		if err := yaml.Unmarshal([]byte("["+text+"]"), &r); err == nil && text != "null" {
 			t.Errorf("rule %s: no error", text)
@@ -316,7 +336,7 @@ func TestRules(t *testing.T) {
 	var rules tool.Rules
 	if err := yaml.Unmarshal([]byte(`
 - {tools: "git.commit", approval: false}
-- {tools: "pay-*", onUnknown: ask, timeout: 30s}
+- {tools: "pay-*", onUnknown: ask, timeout: 30s, maxConcurrent: 2, maxPerMinute: 60}
 - {tools: "*", exclusive: true}
 `), &rules); err != nil {
 		t.Fatal(err)
@@ -335,7 +355,7 @@ func TestRules(t *testing.T) {
 
 	// They are written as they are read.
 	text, err := json.Marshal(rules)
-	if want := `[{"tools":"git.commit","approval":false},{"tools":"pay-*","onUnknown":"ask","timeout":"30s"},{"tools":"*","exclusive":true}]`; err != nil || string(text) != want {
+	if want := `[{"tools":"git.commit","approval":false},{"tools":"pay-*","onUnknown":"ask","timeout":"30s","maxConcurrent":2,"maxPerMinute":60},{"tools":"*","exclusive":true}]`; err != nil || string(text) != want {
 		t.Errorf("json.Marshal(rules) = %s, want %s, %v", text, want, err)
 	}
 	var back tool.Rules
@@ -397,6 +417,20 @@ func TestRulesOfServers(t *testing.T) {
 		}
 		if got := rules.Of(tt.of); got.Approval != tt.approval || got.Writes != tt.writes || got.OnUnknown != tt.onUnknown {
 			t.Errorf("%s for %+v: %+v", tt.rule, tt.of, got)
+		}
+	}
+
+	// It is stricter to make a call once than several times, and to limit the calls.
+	for pattern, want := range map[string]int{"*-find": 0, "web-*": 3, "*": 3} {
+		rules := tool.Rules{{
+			Tools: pattern, Retry: &tool.Retries{Tries: 3}, Limits: limit.Limits{Concurrent: 1},
+		}}
+		got := 0
+		if r := rules.Of(untrusted).Retry; r != nil {
+			got = r.Tries
+		}
+		if tools, l := rules.Limits("web-find"); got != want || tools != pattern || l.Concurrent != 1 {
+			t.Errorf("%s: %d tries, limits %+v with %s", pattern, got, l, tools)
 		}
 	}
 

@@ -232,6 +232,8 @@ func (benchParts) Settling() func(string) int { return func(text string) int { r
 // MaxTakeovers implements [engine.Parts].
 func (benchParts) MaxTakeovers() int { return 0 }
 
+func (benchParts) Policies() tool.Rules { return nil }
+
 // working is an engine with a worker.
 type working struct {
 	*engine.Engine

@@ -254,6 +254,10 @@ func TestProblems(t *testing.T) {
   - {tools: "a b", onUnknown: maybe, approvl: true}
   - {tools: "*", timeout: soon, waitTimeout: 1h, writes: no, exclusive: 1}
   - x
+  - {tools: "*", retry: 3, maxConcurrent: 0, maxPerMinute: many}
+  - {tools: "*", retry: {from: 5, most: -1s, factor: 0.5, on: [tool, crash], pause: 1s}}
+  - {tools: "*", retry: {tries: 0}}
+  - {tools: "*", retry: {tries: 3, from: 1m, most: 10s}}
 `, []string{
 			"2: policies[0].tools: required",
 			`3: policies[1].tools: pattern "a b" may only have letters, digits, '_', '-', '.' and '*'`,
@@ -261,7 +265,16 @@ func TestProblems(t *testing.T) {
 			"3: policies[1].approvl: no such key; did you mean approval?",
 			"4: policies[2].timeout: want a time such as 30s or 2m", "4: policies[2].writes: want true or false, not a text",
 			"4: policies[2].exclusive: want true or false, not a number",
-			"5: policies[3]: want a mapping, not a text"}},
+			"5: policies[3]: want a mapping, not a text",
+			"6: policies[4].retry: want a mapping, not a number",
+			"6: policies[4].maxConcurrent: want a whole number from 1 to 100000",
+			"6: policies[4].maxPerMinute: want a whole number, not a text",
+			"7: policies[5].retry.from: want a time such as 30s or 2m, not a number",
+			"7: policies[5].retry.most: want a time such as 30s or 2m",
+			"7: policies[5].retry.factor: want a number from 1 to 100", "7: policies[5].retry.on[1]: want tool or timeout",
+			"7: policies[5].retry.pause: no such key; there are: factor, from, most, on, tries",
+			"7: policies[5].retry.tries: required", "8: policies[6].retry.tries: want a whole number from 1 to 100",
+			"9: policies[7].retry.most: it is less than the first pause, 1m0s"}},
 		{"agents", base + `toolsets: {files: {enableWrite: false}}
 mcpServers: {srv: {command: [x]}}
 agents:
@@ -431,14 +444,17 @@ func TestJSONFile(t *testing.T) {
 // A rule that matches nothing may be a mistake, or about tools that are not known here.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	c, err := parse(t, "policies:\n- {tools: git.comit, approval: true}\n- {tools: \"crm.*\"}\n",
+	c, err := parse(t, "policies:\n- {tools: git.comit, approval: true}\n- {tools: \"crm.*\"}\n"+
+		"- {tools: \"agent.*\", retry: {tries: 3}}\n",
 		config.Options{Tools: []string{"crm.find"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if len(c.Warnings) != 1 || !strings.HasSuffix(c.Warnings[0].String(),
-		"actlog.yaml:2: policies[0].tools: no tool of this file matches it") {
+	if len(c.Warnings) != 3 || !strings.HasSuffix(c.Warnings[0].String(),
+		"actlog.yaml:2: policies[0].tools: no tool of this file matches it") ||
+		!strings.HasSuffix(c.Warnings[2].String(),
+			"policies[2].retry: it does not count for agents, plan templates and forms") {
 		t.Errorf("c.Warnings = %v", c.Warnings)
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -26,7 +27,7 @@ func readApproval(n node, r *tool.Rule) {
 func readPolicies(n node, tools []string) (rules tool.Rules) {
 	for _, n := range n.list() {
 		var r tool.Rule
-		n.object(fields{
+		g := n.object(fields{
 			"tools": func(n node) {
 				r.Tools = n.word()
 				if err := tool.CheckPattern(r.Tools); err != nil && r.Tools != "" {
@@ -41,8 +42,43 @@ func readPolicies(n node, tools []string) (rules tool.Rules) {
 			"exclusive":   func(n node) { r.Exclusive = new(n.boolean()) },
 			"timeout":     func(n node) { r.Timeout = new(time.Duration(n.duration())) },
 			"waitTimeout": func(n node) { r.WaitTimeout = new(time.Duration(n.duration())) },
-		}).require("tools")
+			"retry":       func(n node) { r.Retry = readRetries(n) },
+
+			"maxConcurrent": func(n node) { r.Limits.Concurrent = int(n.positive(tool.MaxLimit)) },
+			"maxPerMinute":  func(n node) { r.Limits.PerMinute = int(n.positive(tool.MaxLimit)) },
+		})
+		g.require("tools")
+		g.warnOfRuns(r.Tools)
 		rules = append(rules, r)
 	}
 	return rules
+}
+
+// readRetries reads how often a call that failed is made again. Its mistakes are those that the policy of a program can
+// have.
+func readRetries(n node) *tool.Retries {
+	var r tool.Retries
+	n.options(fields{
+		"tries":  func(n node) { r.Tries = int(n.positive(tool.MaxTries)) },
+		"from":   func(n node) { r.From = time.Duration(n.duration()) },
+		"factor": func(n node) { r.Factor = n.number(1, 100) },
+		"most":   func(n node) { r.Most = time.Duration(n.duration()) },
+		"on": func(n node) {
+			r.On = each(n, func(n node) tool.FailureKind { return oneOf(n, tool.OnTool, tool.OnTimeout) })
+		},
+	}, func() error { return r.Check() }, "tries")
+	return &r
+}
+
+// warnOfRuns warns of what a rule says that does not count for what is a run of its own, or a form.
+func (g given) warnOfRuns(tools string) {
+	kind, _, _ := strings.Cut(tools, ".")
+	if !slices.Contains([]string{"agent", "plan", "form"}, kind) {
+		return
+	}
+	for _, key := range []string{"retry", "maxConcurrent", "maxPerMinute"} {
+		if g.has(key) {
+			g.at(key).warn("it does not count for agents, plan templates and forms")
+		}
+	}
 }

@@ -67,11 +67,15 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 	if err := c.step.run.goesOn(ctx); err != nil {
 		return tool.Result{}, true, err
 	}
+	if c.sinceApproval() < c.number() { // what was approved has failed, and is made again
+		c.approved, err = c.approvedBefore(ctx)
+		return tool.Result{}, err != nil, err
+	}
 
 	key := c.approvalKey()
 	a, err := c.shown(ctx, key)
 	if cannot, ok := errors.AsType[*unapprovableError](err); ok {
-		result, err = c.fail(ctx, tool.Failure(cannot.why), "tool")
+		result, err = c.fail(ctx, tool.Result{Text: cannot.why, Failed: true, Final: true}, "tool")
 		return result, true, err
 	}
 	if err != nil {

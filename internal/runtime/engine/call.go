@@ -110,6 +110,9 @@ func (c *calling) find() error {
 	defer s.mu.Unlock()
 	cycle := s.cycles[c.seq]
 	c.row = cycle.calls[derive("toolcall-", s.id, c.seq, c.index)]
+	if c.row != nil {
+		c.past = cycle.past[c.row.ToolCallID]
+	}
 	switch {
 	case c.row == nil: // the executor calls it, not the model
 		c.row = s.newCall(c.seq, c.index, c.call, c.t)
@@ -143,7 +146,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if err := c.find(); err != nil {
 		return tool.Result{}, err
 	}
-	if c.row.State.Terminal() && (*c.row.State != record.Unknown || c.row.Result != nil) {
+	if c.over() {
 		return resultOf(c.row), nil
 	}
 	if err := c.step.run.boundary(ctx); err != nil {
@@ -179,7 +182,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		c.checked = true
 	}
 
-	if c.row.StartTime == nil {
+	if !begun(c.row) {
 		c.step.run.count(0, 1)
 		if err := c.step.run.used(ctx); err != nil {
 			c.step.run.count(0, -1)
@@ -190,17 +193,30 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if own, ok := c.tool.(inRun); ok {
 		return own.callInRun(ctx, c)
 	}
-	if *c.row.State == record.Running || *c.row.State == record.Unknown {
-		if result, done, err := c.unknown(ctx); done || err != nil {
+	return c.attempt(ctx)
+}
+
+// attempt makes the call, again and again as its policy says.
+func (c *calling) attempt(ctx context.Context) (result tool.Result, err error) {
+	for {
+		if *c.row.State == record.Running || *c.row.State == record.Unknown {
+			if result, done, err := c.unknown(ctx); done || err != nil {
+				return result, err
+			}
+		}
+		if err := c.rest(ctx); err != nil {
+			return tool.Result{}, err
+		}
+		if c.policy.Approval {
+			if result, refused, err := c.approve(ctx); refused || err != nil {
+				return result, err
+			}
+		}
+
+		if result, err = c.execute(ctx); err != nil || c.over() {
 			return result, err
 		}
 	}
-	if c.policy.Approval {
-		if result, refused, err := c.approve(ctx); refused || err != nil {
-			return result, err
-		}
-	}
-	return c.execute(ctx)
 }
 
 // isCut reports whether the arguments of the call are incomplete because the answer was cut. The last call has none if
@@ -243,29 +259,29 @@ func (c *calling) names() string {
 	return strings.Join(c.t.Tools.Names(), ", ")
 }
 
-// maxRetries bounds how often a call is made in all if its outcome is unknown each time.
-const maxRetries = 5
+// maxUnknown bounds how often the outcome of a call may be unknown before it is not made again.
+const maxUnknown = 5
 
 // unknown deals with a call that had begun, and of which nobody can say how it ended. done reports that
 // it is not made again.
 func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, err error) {
 	lost := c.change(record.Unknown)
-	lost.EndTime = new(c.step.run.now())
+	if lost.EndTime = c.row.EndTime; lost.EndTime == nil {
+		lost.EndTime = new(c.step.run.now())
+	}
 	lost.ErrorKind, lost.ErrorMessage = new(workerLost), new("The worker that made the call was lost.")
 	if c.row.ErrorKind != nil {
 		lost.ErrorKind, lost.ErrorMessage = c.row.ErrorKind, c.row.ErrorMessage
 	}
 
 	again := func() (tool.Result, bool, error) {
-		c.step.run.addLater(lost)
-		c.attempt()
+		c.nextAttempt(lost)
 		return tool.Result{}, false, nil
 	}
 
 	result, done, err = c.verified(ctx)
 	if done {
-		c.step.run.addLater(lost)
-		return c.endInNewAttempt(record.Completed, result, ""), true, nil
+		return c.endInNewAttempt(lost, record.Completed, result, ""), true, nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return tool.Result{}, true, cause
@@ -273,7 +289,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 
 	twice := errors.Is(err, tool.ErrUnknown) // it could take effect a second time
 	switch {
-	case c.policy.OnUnknown == tool.Retry && c.number() < maxRetries && !twice:
+	case c.policy.OnUnknown == tool.Retry && c.attempts(record.Unknown)+1 < maxUnknown && !twice:
 		return again()
 	case c.policy.OnUnknown == tool.Ask:
 		answer, err := c.step.run.ask(ctx, fmt.Sprint("unknown-", c.row.ToolCallID, "-", c.number()), WaitInfo{
@@ -289,11 +305,11 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		case answer.Decision == "retry":
 			return again()
 		case answer.Decision == "done":
-			result = c.endInNewAttempt(record.Completed,
+			result = c.endInNewAttempt(lost, record.Completed,
 				tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
 			return result, true, nil
 		case answer.Decision == "skip":
-			result = c.endInNewAttempt(record.Skipped,
+			result = c.endInNewAttempt(lost, record.Skipped,
 				tool.Failure("A human decided to skip this call. It may have taken effect once."), "")
 			return result, true, nil
 		}
@@ -308,9 +324,16 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	return tool.Failure(*lost.Result), true, nil
 }
 
-// execute makes the call while the clock of the run goes.
+// execute makes the call once, when the limits of its tool let it begin, while the clock of the run goes. The call may
+// not be over then.
 func (c *calling) execute(ctx context.Context) (tool.Result, error) {
 	r := c.step.run
+	end, err := c.turn(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer end()
+
 	done, err := r.clock.work()
 	defer done()
 	if err != nil {
@@ -345,17 +368,13 @@ func (c *calling) execute(ctx context.Context) (tool.Result, error) {
 	if errors.Is(err, tool.ErrTimeout) {
 		kind = timedOut
 	}
+
 	lost := c.change(record.Unknown)
 	lost.StartTime, lost.EndTime = begin.StartTime, new(c.step.run.now())
 	lost.ErrorKind, lost.ErrorMessage = &kind, new(r.redact(err.Error()))
 	c.keep(lost)
 	r.addLater(lost)
-
-	if result, over, err := c.unknown(ctx); over || err != nil {
-		return result, err
-	}
-	done()
-	return c.execute(ctx)
+	return tool.Result{}, nil
 }
 
 // do makes the call once.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,8 @@ type calling struct {
 	call  model.ToolCall
 	t     Thinking
 
-	row    *record.ActTool // as it is on record
+	row    *record.ActTool  // as it is on record
+	past   []record.Attempt // before the one that it is at
 	tool   tool.Tool
 	policy tool.Policy
 	bad    error // what is wrong with the arguments
@@ -43,8 +45,14 @@ func (c *calling) change(state record.State) *record.ActTool {
 // number returns the attempt that the call is at.
 func (c *calling) number() int64 { return max(optional.Value(c.row.Attempt), 1) }
 
-// attempt moves on to the next attempt.
-func (c *calling) attempt() {
+// nextAttempt moves on to the next attempt. How the one before ended is put on record with the next thing that is.
+func (c *calling) nextAttempt(ended *record.ActTool) {
+	c.step.run.addLater(ended)
+	c.past = append(slices.Clone(c.past), record.Attempt{
+		Number: c.number(), State: *ended.State, StartTime: c.row.StartTime, EndTime: ended.EndTime,
+		ErrorKind: ended.ErrorKind, ErrorMessage: ended.ErrorMessage,
+	})
+
 	next := *c.row
 	next.Attempt, next.State = new(c.number()+1), new(record.Pending)
 	next.StartTime, next.EndTime = nil, nil
@@ -53,9 +61,27 @@ func (c *calling) attempt() {
 }
 
 // endInNewAttempt ends the call in another attempt: how the one before ended stays unknown.
-func (c *calling) endInNewAttempt(state record.State, result tool.Result, kind string) tool.Result {
-	c.attempt()
+func (c *calling) endInNewAttempt(
+	lost *record.ActTool, state record.State, result tool.Result, kind string,
+) tool.Result {
+	c.nextAttempt(lost)
 	return c.recordEnd(state, result, kind)
+}
+
+// attempts returns how many attempts before this one ended in a state.
+func (c *calling) attempts(state record.State) (n int) {
+	for _, a := range c.past {
+		if a.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+// over reports whether the call has its result. One whose outcome is unknown has none until somebody has decided what
+// follows.
+func (c *calling) over() bool {
+	return c.row.State.Terminal() && (*c.row.State != record.Unknown || c.row.Result != nil)
 }
 
 // keep notes how the call stands.
@@ -70,6 +96,7 @@ func (c *calling) keep(row *record.ActTool) {
 	merged.StartTime, merged.EndTime = row.StartTime, row.EndTime
 	merged.ErrorKind, merged.ErrorMessage = row.ErrorKind, row.ErrorMessage
 	*c.row = merged
+	s.cycles[c.seq].past[c.row.ToolCallID] = c.past
 }
 
 // startedBy returns a context in which what the tool starts can say which call started it.

@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/actlog/actlog/agent/limit"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -109,6 +110,7 @@ type Engine struct {
 	began     time.Time     // by the monotonic clock of this machine
 	grace     time.Duration // see resultGrace
 	models    models
+	limits    limit.Group // of tool calls, by the rules that have them
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.

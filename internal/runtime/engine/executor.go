@@ -49,6 +49,9 @@ type Parts interface {
 	Settling() func(text string) int
 	// MaxTakeovers is how many workers in a row a run may lose without a result put on record; 0: the default.
 	MaxTakeovers() int
+	// Policies returns the rules for tools that are in force. They limit how many calls are made; what else holds for the
+	// calls of a run is in its definition.
+	Policies() tool.Rules
 }
 
 // Request asks for a run.

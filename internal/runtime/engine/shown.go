@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/actlog/actlog/record"
 )
@@ -32,7 +33,18 @@ func (c *calling) approvedBefore(ctx context.Context) (string, error) {
 	return before.Preview.Digest, nil
 }
 
-// approvalKey is the key of the question whether the call may be made, in the attempt that it is at.
+// approvalKey is the key of the question whether the call may be made.
 func (c *calling) approvalKey() string {
-	return fmt.Sprint("approve-", c.row.ToolCallID, "-", c.number())
+	return fmt.Sprint("approve-", c.row.ToolCallID, "-", c.sinceApproval())
+}
+
+// sinceApproval returns the attempt that a human approves: the first one, or that after the last one whose outcome is
+// unknown. The approval is also for those that are made again because they failed.
+func (c *calling) sinceApproval() int64 {
+	for _, a := range slices.Backward(c.past) {
+		if a.State != record.Failed {
+			return a.Number + 1
+		}
+	}
+	return 1
 }

@@ -50,8 +50,9 @@ type Step struct {
 // cycle is what is on record of a cycle.
 type cycle struct {
 	record     record.ThinkAct
-	calls      map[string]*record.ActTool // by their ids
-	endWritten bool                       // its end is on record, or with the next write
+	calls      map[string]*record.ActTool  // by their ids
+	past       map[string][]record.Attempt // of these, before the one that they are at
+	endWritten bool                        // its end is on record, or with the next write
 }
 
 // Step begins a step of the run, or goes on with it. If it has ended, [Step.Ended] says how.
@@ -83,14 +84,14 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 
 	for _, c := range known.Cycles {
 		have := &cycle{
-			record: c.Record, calls: map[string]*record.ActTool{},
+			record: c.Record, calls: map[string]*record.ActTool{}, past: map[string][]record.Attempt{},
 			endWritten: c.Record.State.Terminal() && (len(c.ToolCalls) == 0 || c.Record.ActionResult != nil),
 		}
 		if c.Record.ThinkStartTime != nil {
 			r.count(1, 0)
 		}
 		for _, t := range c.ToolCalls {
-			have.calls[t.Record.ToolCallID] = &t.Record
+			have.calls[t.Record.ToolCallID], have.past[t.Record.ToolCallID] = &t.Record, t.PastAttempts
 			if begun(&t.Record) {
 				r.count(0, 1)
 			}
@@ -183,8 +184,8 @@ func (r *Run) count(rounds, calls int64) {
 	r.rounds, r.calls = r.rounds+rounds, r.calls+calls
 }
 
-// begun reports whether a call counts as one that was made.
-func begun(t *record.ActTool) bool { return t.StartTime != nil }
+// begun reports whether a call counts as one that was made: this attempt began, or one before it.
+func begun(t *record.ActTool) bool { return t.StartTime != nil || optional.Value(t.Attempt) > 1 }
 
 // mismatch is the failure of a run whose code does other things than are on record.
 func mismatch(format string, args ...any) error {
@@ -320,8 +321,8 @@ func (s *Step) actEnd(c *cycle) *record.ThinkAct {
 		if t.EndTime != nil && (end.ActEndTime == nil || t.EndTime.After(*end.ActEndTime)) {
 			end.ActEndTime = t.EndTime
 		}
-		if t.StartTime != nil && (end.ActStartTime == nil || t.StartTime.Before(*end.ActStartTime)) {
-			end.ActStartTime = t.StartTime
+		if began := c.began(t); began != nil && (end.ActStartTime == nil || began.Before(*end.ActStartTime)) {
+			end.ActStartTime = began
 		}
 		results = append(results, *t.Name+": "+tool.Cut(resultOf(t).Text, maxActionResult))
 	}
@@ -333,6 +334,16 @@ func (s *Step) actEnd(c *cycle) *record.ThinkAct {
 		end.ActionResult = new(strings.Join(results, "\n"))
 	}
 	return end
+}
+
+// began returns when the first attempt of a call began; nil: none did.
+func (c *cycle) began(t *record.ActTool) *time.Time {
+	for _, a := range c.past[t.ToolCallID] {
+		if a.StartTime != nil {
+			return a.StartTime
+		}
+	}
+	return t.StartTime
 }
 
 // maxActionResult bounds what the cycle itself says of the result of a call, which has it whole.

@@ -365,7 +365,10 @@ func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {
 func (s *Step) newCycle(
 	row *record.ThinkAct, calls []model.ToolCall, t Thinking, notMade string,
 ) (*cycle, []record.Change) {
-	kept := &cycle{calls: map[string]*record.ActTool{}, endWritten: len(calls) == 0 || notMade != ""}
+	kept := &cycle{
+		calls: map[string]*record.ActTool{}, past: map[string][]record.Attempt{},
+		endWritten: len(calls) == 0 || notMade != "",
+	}
 	changes := []record.Change{row}
 	names, skipped := make([]string, len(calls)), make([]string, len(calls))
 	for i, call := range calls {

@@ -28,12 +28,12 @@ func (c *calling) verified(ctx context.Context) (result tool.Result, done bool, 
 	return result, done, nil
 }
 
-// fail ends a call that did not work. If it was made before by a worker that was lost, that one may have gone on for a
-// while: then the call cannot work again because it took effect, and is over. If nobody can tell, its outcome stays
-// unknown, whatever came of this attempt.
+// fail ends a call that did not work, unless its policy is to make it again. If it was made before by a worker that was
+// lost, that one may have gone on for a while: then the call cannot work again because it took effect, and is over. If
+// nobody can tell, its outcome stays unknown, whatever came of this attempt.
 func (c *calling) fail(ctx context.Context, result tool.Result, kind string) (tool.Result, error) {
-	if c.number() == 1 {
-		return c.recordEnd(record.Failed, result, kind), nil
+	if c.attempts(record.Unknown) == 0 {
+		return c.endOrRetry(result, kind), nil
 	}
 
 	before, done, err := c.verified(ctx)
@@ -46,5 +46,5 @@ func (c *calling) fail(ctx context.Context, result tool.Result, kind string) (to
 		result.Text = unknownText + " It was made again, which failed: " + result.Text
 		return c.recordEnd(record.Unknown, result, kind), nil //nolint:nilerr // that is what it says
 	}
-	return c.recordEnd(record.Failed, result, kind), nil
+	return c.endOrRetry(result, kind), nil
 }

@@ -82,7 +82,7 @@ func agentRequest(name string, parameters map[string]string) (r engine.Request, 
 func (s *Source) Rules() tool.Rules {
 	p, release := s.use()
 	defer release()
-	return p.policies()
+	return p.Policies()
 }
 
 // Model returns the host that a model of the configuration is asked at, empty if it is its provider's own, and how many

@@ -242,7 +242,7 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 func (p *parts) custom(name string) (definition any, ok bool) {
 	function := p.configured.Workflows[name].Function()
 	w, ok := p.own.Workflows[cmp.Or(function, name)]
-	w.Flow.Policies, w.Flow.Function = p.policies(), function
+	w.Flow.Policies, w.Flow.Function = p.Policies(), function
 	return w.Flow, ok
 }
 
@@ -255,7 +255,7 @@ func (p *parts) agent(name string, change func(*define.Agent)) (define.Definitio
 		}
 	}
 	change(&a)
-	return a.Definition(name, p.model(a.Model), p.servers(), p.policies()), true
+	return a.Definition(name, p.model(a.Model), p.servers(), p.Policies()), true
 }
 
 func (p *parts) role(name string) define.Definition {
@@ -263,7 +263,7 @@ func (p *parts) role(name string) define.Definition {
 	if !ok {
 		r = define.DefaultRole(name)
 	}
-	return r.Definition(name, p.model(r.Model), p.servers(), p.policies())
+	return r.Definition(name, p.model(r.Model), p.servers(), p.Policies())
 }
 
 func (p *parts) orchestrator() define.OrchestratorDefinition {
@@ -271,7 +271,7 @@ func (p *parts) orchestrator() define.OrchestratorDefinition {
 	if o == nil {
 		o = new(define.DefaultOrchestrator())
 	}
-	return o.Definition(p.model, p.servers(), p.policies())
+	return o.Definition(p.model, p.servers(), p.Policies())
 }
 
 // model returns what definitions say of a model.
@@ -286,10 +286,6 @@ func (p *parts) model(name string) define.DefinitionModel {
 }
 
 func (p *parts) servers() []string { return keysOf(p.own.Servers, p.configured.Servers) }
-
-func (p *parts) policies() tool.Rules {
-	return slices.Concat(p.own.Policies, p.configured.Policies)
-}
 
 // Names implements [engine.Parts].
 func (p *parts) Names(kind string) []string {
@@ -369,6 +365,11 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 		}
 	}
 	return all, nil
+}
+
+// Policies implements [engine.Parts].
+func (p *parts) Policies() tool.Rules {
+	return slices.Concat(p.own.Policies, p.configured.Policies)
 }
 
 // MaxTakeovers implements [engine.Parts].

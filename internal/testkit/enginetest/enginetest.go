@@ -33,6 +33,7 @@ type Parts struct {
 	Definitions  map[string]any // by <kind>.<name>
 	Secret       string         // is not to be on record
 	Servers      []string       // names of MCP servers, which have no tools
+	Rules        tool.Rules     // limit how many calls are made
 }
 
 // Provides implements [engine.Parts].
@@ -96,6 +97,9 @@ func (p *Parts) Redact(text string) string {
 	}
 	return strings.ReplaceAll(text, p.Secret, "[secret]")
 }
+
+// Policies implements [engine.Parts].
+func (p *Parts) Policies() tool.Rules { return p.Rules }
 
 // MaxTakeovers implements [engine.Parts].
 func (p *Parts) MaxTakeovers() int { return 0 }
