@@ -35,7 +35,20 @@ type ActTool struct {
 	// Policy is what held for the call: whether a human approves it, and what follows if nobody can
 	// say how it ended.
 	Policy json.RawMessage `record:"policy,object"`
+
+	// Progress is how far a call that takes long had come when it last said so, as a [Progress].
+	Progress json.RawMessage `record:"progress,object"`
 }
+
+// Progress is how far a tool call has come. What is nil is not known.
+type Progress struct {
+	Done    *float64 `json:"done"`
+	Total   *float64 `json:"total"`
+	Message *string  `json:"message"`
+}
+
+// MaxProgressMessage is the most characters that the message of a [Progress] has of a call of the runtime.
+const MaxProgressMessage = 500
 
 // Kind implements [Change].
 func (t *ActTool) Kind() Kind { return KindActTool }

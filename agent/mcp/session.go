@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,10 +22,12 @@ import (
 const (
 	callIDKey = "actlog/toolCallId"
 	planIDKey = "actlog/planId"
+	// tokenKey is what the protocol calls what notifications of progress are known by.
+	tokenKey = "progressToken"
 )
 
-func metaOf(call tool.Call) sdk.Meta {
-	m := sdk.Meta{callIDKey: call.ID}
+func metaOf(call tool.Call, token string) sdk.Meta {
+	m := sdk.Meta{callIDKey: call.ID, tokenKey: token}
 	if call.PlanID != "" {
 		m[planIDKey] = call.PlanID
 	}
@@ -44,12 +47,14 @@ type session struct {
 
 	mu    sync.Mutex
 	calls map[*running]bool
+	begun int // how many calls were made
 }
 
 // running is a call that is being made.
 type running struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	token  string // of its progress
 	ask    func(context.Context, tool.Question) (tool.Answer, error)
 	asked  int
 }
@@ -82,7 +87,8 @@ func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) 
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
 			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
 		}},
-		ElicitationHandler: c.elicit,
+		ElicitationHandler:          c.elicit,
+		ProgressNotificationHandler: c.progress,
 		// Questions are answered by the caller of the tool, who may stop here and go on later.
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
@@ -188,15 +194,18 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 
 	r := &running{ctx: ctx, cancel: cancel, ask: call.Ask}
 	c.mu.Lock()
+	c.begun++
+	r.token = strconv.Itoa(c.begun)
 	c.calls[r] = true
 	c.mu.Unlock()
+
 	defer func() {
 		c.mu.Lock()
 		delete(c.calls, r)
 		c.mu.Unlock()
 	}()
 
-	params := sdk.CallToolParams{Meta: metaOf(call), Name: name, Arguments: call.Arguments}
+	params := sdk.CallToolParams{Meta: metaOf(call, r.token), Name: name, Arguments: call.Arguments}
 	asked := roundOf(call.State)
 	for asked == nil || asked.Number <= maxRounds {
 		next := params // the SDK adds to it
@@ -283,6 +292,17 @@ func checkAnswer(q tool.Question, a tool.Answer) error {
 		return fmt.Errorf("encode an answer: %w", err)
 	}
 	return check(string(values))
+}
+
+// progress passes on how far a call has come. What names no call that is being made says nothing.
+func (c *session) progress(_ context.Context, n *sdk.ProgressNotificationClientRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r := range c.calls {
+		if n.Params.ProgressToken == r.token {
+			tool.Progress(r.ctx, n.Params.Progress, n.Params.Total, n.Params.Message)
+		}
+	}
 }
 
 // elicit answers a question that a server asks in protocols before 2026-07-28. Such a question does

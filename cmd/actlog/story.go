@@ -28,6 +28,7 @@ type story struct {
 	cycles  map[cycleKey]*printedCycle
 	answers map[cycleKey]*storyRow // of the rows that are being printed
 	tools   map[string]*printedTool
+	paced   paced             // progress of these
 	waits   map[string]string // their states
 	early   []storyRow        // of which it is not known yet where they belong
 	others  map[string]bool   // thoughts and artifacts
@@ -66,6 +67,7 @@ type printedCycle struct {
 }
 
 type printedTool struct {
+	name    string
 	attempt int
 	called  bool
 	state   string
@@ -497,13 +499,27 @@ func (s *story) call(r *storyRow) {
 	if t.called {
 		return
 	}
-	t.called = true
+	t.called, t.name = true, words.Clean(r.Name)
 
 	if answer := s.answers[cycleKey{r.StepID, r.Seq}]; answer != nil { // both may have the same time
 		s.think(answer)
 		s.thought(answer)
 	}
 	s.line(s.place(r.StepID), "→ "+s.view.bold(r.Name), words.Shorten(r.Parameters, 100), s.view.faint(again))
+}
+
+// storyProgress names a call that says how far it has come.
+type storyProgress struct{ StepID, ToolCallID string }
+
+// progress says how far a call has come that is at work, a line each few seconds.
+func (s *story) progress(p storyProgress, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tools[p.ToolCallID]
+	if t == nil || !t.called || t.state != "" || text == "" || !s.paced.due(p.ToolCallID, time.Now()) {
+		return
+	}
+	s.line(s.place(p.StepID), s.view.faint("… "+t.name), s.view.faint(text))
 }
 
 func (s *story) result(r *storyRow) {
@@ -579,6 +595,13 @@ func (s *story) event(event string, data json.RawMessage) (waits bool, err error
 		} else if d.StepID != "" {
 			s.reset(d)
 		}
+	case "progress":
+		var p storyProgress
+		if err := json.Unmarshal(data, &p); err != nil {
+			return false, fmt.Errorf("read event %s: %w", event, err)
+		}
+		_, text := words.Progress(data)
+		s.progress(p, text)
 	}
 
 	s.mu.Lock()

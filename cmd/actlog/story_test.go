@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,6 +28,10 @@ func TestStory(t *testing.T) {
 	done := func(step, output, more string) string {
 		return `rows {"rows":[{"kind":"thinkAct","stepId":"` + step + `","seq":0,"thinkOutput":"` + output +
 			`","thinkEndTime":"2026-11-20T10:00:09Z"` + more + `}]}`
+	}
+	progress := func(call string, done int) string {
+		return fmt.Sprintf(`progress {"planId":"p","stepId":"s2","seq":0,"toolCallId":%q,"attempt":1,"done":%d,"total":9,"message":"at a\u001b[2J"}`,
+			call, done)
 	}
 	delta := func(step, text string) string {
 		return `delta {"planId":"p","stepId":"` + step + `","seq":0,"attempt":1,"text":"` + text + `"}`
@@ -82,6 +87,13 @@ func TestStory(t *testing.T) {
 			[]string{delta("s1", "One"), `rows {"rows":[{"kind":"actTool","stepId":"s2","toolCallId":"t","name":"look","parameters":"{}","state":"RUNNING"}]}`, delta("s1", " two"), done("s1", "One two", ""),
 				`rows {"rows":[{"kind":"actTool","stepId":"s2","toolCallId":"t","name":"look","parameters":"{}","state":"FAILED","errorMessage":"no"}]}`},
 			"One\n   → look  {}\n two\n   ← look  FAILED  no\n",
+		},
+		"how far a call has come, once in a while and until it has ended": {
+			[]string{progress("t", 1), `rows {"rows":[{"kind":"actTool","stepId":"s2","toolCallId":"t","name":"look","parameters":"{}","state":"RUNNING"}]}`,
+				progress("t", 2), progress("t", 3),
+				`rows {"rows":[{"kind":"actTool","stepId":"s2","toolCallId":"t","name":"look","parameters":"{}","state":"COMPLETED","result":"ok"}]}`,
+				progress("t", 4)},
+			"   → look  {}\n   … look  2/9 at a [2J\n   ← look  COMPLETED  ok\n",
 		},
 		"an answer and its call of the same time": {
 			[]string{`rows {"rows":[` +

@@ -82,6 +82,7 @@ type tail struct {
 	show   func(event string, data json.RawMessage) error
 	view   *view
 	shown  map[string]string // the last line of each row and plan
+	paced  paced
 	drawn  time.Time
 }
 
@@ -210,6 +211,16 @@ type tailRow struct {
 	StartTime, EndTime, ThinkStartTime, ThinkEndTime                                               *time.Time
 	InputTokens, OutputTokens                                                                      int64
 	Figures                                                                                        figuresView
+	Progress                                                                                       json.RawMessage
+}
+
+// progress says how far a call at work has come; empty: it has not said.
+func (r *tailRow) progress() string {
+	if r.State != "RUNNING" {
+		return ""
+	}
+	_, text := words.Progress(r.Progress)
+	return text
 }
 
 // printChanges prints one line for each row or plan whose line has changed.
@@ -225,7 +236,15 @@ func (t *tail) printChanges(event string, data json.RawMessage) error {
 	v := t.view
 	for i := range changes.Rows {
 		r := &changes.Rows[i]
+		progress := r.progress()
+		if progress != "" && !t.paced.due(r.ToolCallID, time.Now()) {
+			continue
+		}
+
 		name, parts := t.describe(r)
+		if progress != "" {
+			parts = append(parts, progress)
+		}
 		t.print(name, append(parts, v.red(words.Shorten(r.ErrorMessage, 100)))...)
 	}
 

@@ -69,6 +69,11 @@ func TestTail(t *testing.T) {
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "step s  reader  RUNNING")
 	storetest.Write(t, s, &record.ActTool{
+		RootPlanID: "p", StepID: "s", ToolCallID: "c", Name: new("grep\x1b[31m"), State: new(record.Running),
+		Progress: json.RawMessage(`{"done":3,"total":10,"message":"main.go\u001b[2J"}`),
+	})
+	out.await(t, "tool c  grep [31m  RUNNING  3/10 main.go [2J")
+	storetest.Write(t, s, &record.ActTool{
 		RootPlanID: "p", StepID: "s", ToolCallID: "c", Name: new("grep\x1b[31m"), State: new(record.Failed),
 		ErrorMessage: new("no such file"),
 	})

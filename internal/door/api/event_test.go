@@ -42,6 +42,7 @@ type stream struct {
 	rows   map[string]obj // by kind and key, as they were last sent
 	plans  map[string]obj
 	texts  map[string]string // of cycles, as deltas brought them
+	told   map[string]obj    // how far calls have come, by call and attempt
 }
 
 // open begins a stream at a path. Headers come in pairs.
@@ -73,7 +74,7 @@ func (c *client) open(path string, header ...string) *stream {
 
 	s := &stream{
 		t: c.T, lean: strings.Contains(path, "lean=true"), resp: resp, events: make(chan sse.Event), cancel: cancel,
-		rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{},
+		rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{}, told: map[string]obj{},
 	}
 	go func() {
 		defer resp.Body.Close()
@@ -152,6 +153,7 @@ func (s *stream) learn(e sse.Event, data *obj) {
 
 	schema := map[string]string{
 		"rows": "EventRows", "plans": "EventPlans", "done": "EventDone", "delta": "EventDelta", "reset": "EventReset",
+		"progress": "EventProgress",
 	}[e.Type]
 	if schema == "EventRows" && s.lean {
 		schema = "EventLeanRows"
@@ -163,6 +165,8 @@ func (s *stream) learn(e sse.Event, data *obj) {
 	}
 
 	switch e.Type {
+	case "progress":
+		s.told[fmt.Sprint((*data)["toolCallId"], " ", (*data)["attempt"])] = *data
 	case "delta":
 		s.texts[deltaOf(*data)] += (*data)["text"].(string)
 	case "reset":
@@ -282,6 +286,67 @@ func TestDeltaEvents(t *testing.T) {
 		if got := c.Do(http.MethodGet, path, nil).Status; got != http.StatusBadRequest {
 			t.Errorf("%s: %d", path, got)
 		}
+	}
+}
+
+// TestProgressEvents checks how far calls have come as live events, for those alone who ask for them: the last one
+// counts, texts of the same cycle are none of it, and the row has what is on record.
+func TestProgressEvents(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	c, other := serveWith(t, options{DB: db}), serveWith(t, options{DB: db})
+	onRecord := obj{"done": 1.0, "total": nil, "message": "reading"}
+	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"),
+		tool("p", "s", 0, "call", state("RUNNING"), obj{"progress": onRecord}))
+
+	here, there := c.open(events("p")+"?deltas=true"), other.open(events("p")+"?deltas=true")
+	none := c.open(events("p"))
+	for _, s := range []*stream{here, there, none} {
+		s.until("the present state", func() bool { return s.cursor != "" })
+		if got := s.rows["actTool[p s 0 call]"]; got == nil || !cmp.Equal(got["progress"], any(onRecord)) {
+			t.Errorf("the row is %v", got)
+		}
+	}
+
+	deltas, before := c.Store.Deltas(), here.cursor
+	for _, s := range []*stream{here, there} {
+		ctx, stop := context.WithCancel(t.Context())
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			for i := 1.0; pg.Pause(ctx, time.Millisecond) == nil; i++ {
+				deltas.Progress("p", "p", "s", 0, "meeting", 1, record.Progress{Done: &i})
+			}
+		})
+		s.until("the sender knows the watcher", func() bool { return s.told["meeting 1"] != nil })
+		stop()
+		sending.Wait()
+	}
+
+	text := "\"Zürich\" <b> 😀" + strings.Repeat("\"", 480)
+	deltas.Delta("p", "p", "s", 0, 1, "a text")
+	deltas.Progress("p", "p", "s", 0, "call", 2, record.Progress{Done: new(1.0), Total: new(3.0)})
+	deltas.Progress("p", "p", "s", 0, "call", 2, record.Progress{Done: new(2.5), Total: new(3.0), Message: &text})
+	deltas.Progress("p", "p", "s", 0, "call", 1, record.Progress{Message: new("of a worker that lost the run")})
+	for _, s := range []*stream{here, there} {
+		s.until("the last progress", func() bool { return s.told["call 2"]["message"] == text })
+		if want := (obj{
+			"planId": "p", "stepId": "s", "seq": 0.0, "toolCallId": "call", "attempt": 2.0, "done": 2.5, "total": 3.0,
+			"message": text,
+		}); !cmp.Equal(s.told["call 2"], want) || s.told["call 1"] != nil {
+			t.Errorf("it was told %v", s.told)
+		}
+		s.until("the text", func() bool { return s.texts["p s 0"] == "a text" })
+	}
+
+	if here.cursor != before {
+		t.Errorf("the cursor moved from %s to %s", before, here.cursor)
+	}
+	c.Write(plan("p", state("COMPLETED")))
+	for _, s := range []*stream{here, there, none} {
+		s.ends()
+	}
+	if len(none.told) > 0 {
+		t.Errorf("who did not ask was told %v", none.told)
 	}
 }
 

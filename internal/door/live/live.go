@@ -21,10 +21,11 @@ const (
 	TypeRows  = "rows"  // rows of a tree as they stand
 	TypePlans = "plans" // root plans at a glance
 	// what was sent before may be wrong: everything is sent again; with data: of a cycle, its deltas
-	TypeReset   = "reset"
-	TypeDelta   = "delta"   // a piece of a model's answer
-	TypeDeleted = "deleted" // the tree does not exist any more; the last event
-	TypeDone    = "done"    // the plan has ended; the last event
+	TypeReset    = "reset"
+	TypeDelta    = "delta"    // a piece of a model's answer
+	TypeProgress = "progress" // how far a tool call has come
+	TypeDeleted  = "deleted"  // the tree does not exist any more; the last event
+	TypeDone     = "done"     // the plan has ended; the last event
 )
 
 const (

@@ -84,7 +84,8 @@ func (s *Stream) Close() {
 // before Next. Each piece is an event [TypeDelta]; its data is JSON with planId, stepId, seq,
 // attempt and text. An event [TypeReset] with the same data, without the text, says that the pieces of
 // this cycle that came before are void: the answer begins again, or the client lacks a part of it.
-// Neither has an id. What is on record comes first, and a client that is too slow for the texts
+// An event [TypeProgress] says how far a tool call has come, and has its toolCallId, done, total and message.
+// None of these has an id. What is on record comes first, and a client that is too slow for the texts
 // lacks some of them.
 func (s *Stream) WithDeltas() {
 	s.deltas = delta.NewBacklog()
@@ -108,6 +109,11 @@ func (s *Stream) nextDelta() *event {
 	}
 
 	d, ok := s.deltas.Next()
+	for ; ok && d.ToolCallID != ""; d, ok = s.deltas.Next() {
+		if e := progressEvent(&d); e != nil {
+			return e
+		}
+	}
 	if !ok {
 		return nil
 	}
@@ -123,6 +129,25 @@ func (s *Stream) nextDelta() *event {
 		Attempt int64  `json:"attempt"`
 		Text    string `json:"text,omitempty"` // of a delta; never empty
 	}{d.PlanID, d.StepID, d.Seq, d.Attempt, d.Text})
+	return e
+}
+
+// progressEvent returns the event of how far a call has come; nil: the delta does not say it.
+func progressEvent(d *delta.Delta) *event {
+	p, ok := d.Progress()
+	if !ok {
+		return nil
+	}
+
+	e := &event{Event: Event{Type: TypeProgress}}
+	e.Data, _ = json.Marshal(struct { // texts and numbers: it cannot fail
+		PlanID     string `json:"planId"`
+		StepID     string `json:"stepId"`
+		Seq        int64  `json:"seq"`
+		ToolCallID string `json:"toolCallId"`
+		Attempt    int64  `json:"attempt"`
+		record.Progress
+	}{d.PlanID, d.StepID, d.Seq, d.ToolCallID, d.Attempt, p})
 	return e
 }
 

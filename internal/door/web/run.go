@@ -19,6 +19,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
+	"github.com/actlog/actlog/record"
 )
 
 // runView is a run, and the row that is open.
@@ -348,6 +349,17 @@ func (v *runView) ran(r *outline.Row) time.Duration {
 		return 0
 	}
 	return max(0, v.now.Sub(*start))
+}
+
+// amount returns a number as attributes have it.
+func amount(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// progressOf returns how far a call at work has come; no text: it has not said.
+func progressOf(r *outline.Row) (of record.Progress, text string) {
+	if r.Call == nil || optional.Value(r.Call.Record.State) != record.Running {
+		return of, ""
+	}
+	return words.Progress(r.Call.Record.Progress)
 }
 
 // attempt says which attempt a row is; empty: the first.

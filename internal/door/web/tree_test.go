@@ -30,6 +30,55 @@ func ids(root *html.Node) (all []string) {
 	return all
 }
 
+// A call at work shows how far it has come, with a bar where the whole is known. What was recorded is hostile, and says
+// nothing after the call has ended.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+
+	calls := map[string]struct {
+		state      record.State
+		progress   string
+		text       string
+		done, most string
+	}{
+		"whole":    {record.Running, `{"done":2.5,"total":10,"message":"<b>reading"}`, "2.5/10 <b>reading", "2.5", "10"},
+		"open":     {record.Running, `{"done":3,"total":null,"message":null}`, "3", "", ""},
+		"nothing":  {record.Running, `{"done":-5,"total":0}`, "-5/0", "", ""},
+		"over":     {record.Completed, `{"done":10,"total":10,"message":"reading"}`, "", "", ""},
+		"no such":  {record.Running, `{"done":"<script>","message":{}}`, "", "", ""},
+		"too long": {record.Running, `{"message":"` + strings.Repeat("x", 10_000) + `"}`, "", "", ""},
+	}
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Running)},
+		&record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: "s", State: new(record.Running)})
+	for id, c := range calls {
+		storetest.Write(t, s.store, &record.ActTool{
+			RootPlanID: "run", StepID: "s", ToolCallID: id, Name: new("work"), State: &c.state,
+			Progress: []byte(c.progress),
+		})
+	}
+
+	for id, want := range calls {
+		at := "call:s/0/" + url.PathEscape(id)
+		p := s.get("/runs/run?"+url.Values{"at": {at}}.Encode(), http.StatusOK)
+		for where, n := range map[string]*html.Node{"tree": p.one("id", at), "detail": p.detail()} {
+			said := ""
+			done, most := "", ""
+			for each := range n.Descendants() {
+				if attr(each, "class") == "more progress" {
+					said = strings.TrimSpace(text(each))
+				}
+				if each.Data == "progress" {
+					done, most = attr(each, "value"), attr(each, "max")
+				}
+			}
+			if said != want.text || done != want.done || most != want.most {
+				t.Errorf("%s, %s: %q, %q of %q", id, where, said, done, most)
+			}
+		}
+	}
+}
+
 // TestFolds: the address says what is folded. The way to the open row never is, and its links keep the fold.
 func TestFolds(t *testing.T) {
 	t.Parallel()

@@ -1,12 +1,14 @@
-// Package delta owns the texts of models' answers while they arrive: their way from the process
-// that asks a model to the watchers of the tree, on any server of the database. They are not stored,
-// and may be lost on the way; watchers learn of what they lack.
+// Package delta owns the texts of models' answers while they arrive, and how far tool calls have come: their way from
+// the process that asks a model, or makes a call, to the watchers of the tree, on any server of the database. They are
+// not stored here, and may be lost on the way; watchers learn of what they lack.
 package delta
 
 import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/actlog/actlog/record"
 )
 
 // Cycle names a think-act cycle.
@@ -18,6 +20,9 @@ type Cycle struct {
 	// Answer says that the texts are what the agent answers, by the tool that ends its work, and not what the model
 	// writes.
 	Answer bool `json:"n,omitempty"`
+	// ToolCallID is the call of the cycle whose progress the texts are: each is a [record.Progress] as JSON, and comes
+	// with a reset, since it replaces the one before. Empty: they are no progress.
+	ToolCallID string `json:"k,omitempty"`
 }
 
 // Delta is a piece of the text of a cycle's answer.
@@ -27,6 +32,13 @@ type Delta struct {
 	Reset   bool   `json:"x,omitempty"` // the pieces before it are void
 	Offset  int64  `json:"o"`           // how many bytes of the answer are before the text
 	Text    string `json:"t,omitempty"` // UTF-8
+}
+
+// Progress returns how far a call has come. ok is false if the delta does not say that: it is a piece of a text, or a
+// reset, after which the progress follows.
+func (d *Delta) Progress() (p record.Progress, ok bool) {
+	ok = d.ToolCallID != "" && json.Unmarshal([]byte(d.Text), &p) == nil
+	return p, ok
 }
 
 // end is how far an answer has come.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/recent"
+	"github.com/actlog/actlog/record"
 )
 
 const (
@@ -96,26 +97,39 @@ func (d *Deltas) Close() {
 // Delta sends a piece of the text of an answer to whoever watches the tree. It returns at once.
 func (d *Deltas) Delta(rootPlanID, planID, stepID string, seq, attempt int64, text string) {
 	if text = strings.ToValidUTF8(text, "\uFFFD"); text != "" {
-		d.add(Cycle{rootPlanID, planID, stepID, seq, false}, attempt, false, text)
+		d.add(Cycle{RootPlanID: rootPlanID, PlanID: planID, StepID: stepID, Seq: seq}, attempt, false, text)
 	}
 }
 
 // Reset says that the pieces of an answer that came so far are void, and that those of an attempt
 // follow. It returns at once.
 func (d *Deltas) Reset(rootPlanID, planID, stepID string, seq, attempt int64) {
-	d.add(Cycle{rootPlanID, planID, stepID, seq, false}, attempt, true, "")
+	d.add(Cycle{RootPlanID: rootPlanID, PlanID: planID, StepID: stepID, Seq: seq}, attempt, true, "")
 }
 
 // Answer sends a piece of what an agent answers, as Delta does one of what a model writes.
 func (d *Deltas) Answer(rootPlanID, planID, stepID string, seq, attempt int64, text string) {
 	if text = strings.ToValidUTF8(text, "\uFFFD"); text != "" {
-		d.add(Cycle{rootPlanID, planID, stepID, seq, true}, attempt, false, text)
+		d.add(Cycle{RootPlanID: rootPlanID, PlanID: planID, StepID: stepID, Seq: seq, Answer: true}, attempt, false, text)
 	}
 }
 
 // ResetAnswer says that the pieces of what an agent answers that came so far are void, as Reset does.
 func (d *Deltas) ResetAnswer(rootPlanID, planID, stepID string, seq, attempt int64) {
-	d.add(Cycle{rootPlanID, planID, stepID, seq, true}, attempt, true, "")
+	d.add(Cycle{RootPlanID: rootPlanID, PlanID: planID, StepID: stepID, Seq: seq, Answer: true}, attempt, true, "")
+}
+
+// Progress sends how far an attempt of a tool call of a cycle has come. It returns at once.
+func (d *Deltas) Progress(
+	rootPlanID, planID, stepID string, seq int64, toolCallID string, attempt int64, p record.Progress,
+) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		d.log.Warn("progress cannot be sent", "toolCallId", toolCallID, "error", err)
+		return
+	}
+	c := Cycle{RootPlanID: rootPlanID, PlanID: planID, StepID: stepID, Seq: seq, ToolCallID: toolCallID}
+	d.add(c, attempt, true, string(text))
 }
 
 func (d *Deltas) add(c Cycle, attempt int64, reset bool, text string) {

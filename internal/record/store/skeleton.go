@@ -45,8 +45,13 @@ WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)`,
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.part = $2::date`,
 	},
 	fieldsql.Section{
-		Kind:    record.KindActTool,
-		Columns: append(fieldsql.Lean(record.KindActTool, "t", titleChars), errorText("t")),
+		Kind: record.KindActTool,
+		Columns: append(fieldsql.Lean(record.KindActTool, "t", titleChars), errorText("t"),
+			// That of a call at work. Others may have recorded more than is shown.
+			fieldsql.Column{
+				Name: "progress", Type: "json",
+				SQL: "CASE WHEN t.told_state = 'RUNNING' AND octet_length(t.progress::text) <= 8192 THEN t.progress END",
+			}),
 		From: `FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.part = $2::date`,
 	},

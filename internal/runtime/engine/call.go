@@ -275,7 +275,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	}
 
 	again := func() (tool.Result, bool, error) {
-		c.nextAttempt(lost)
+		c.step.run.addLater(c.nextAttempt(lost))
 		return tool.Result{}, false, nil
 	}
 
@@ -384,8 +384,13 @@ func (c *calling) do(ctx context.Context) (tool.Result, error) {
 	if c.checked {
 		call = tool.DoChecked
 	}
+
+	c.progress = c.newProgress()
+	ctx = tool.ContextWithProgress(c.startedBy(ctx), c.progress.report)
 	began := time.Now()
-	result, err := call(c.startedBy(ctx), c.tool, c.policy, c.toolCall(c.ask), 0)
+	result, err := call(ctx, c.tool, c.policy, c.toolCall(c.ask), 0)
+	c.progress.end()
+
 	r.engine.metrics.called(c.tool.Spec().Name, time.Since(began), err != nil || result.Failed)
 	return result, err
 }

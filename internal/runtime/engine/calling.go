@@ -31,6 +31,8 @@ type calling struct {
 	approved string
 	// checked says that the tool has checked the arguments.
 	checked bool
+	// progress is how far the call says that it has come.
+	progress *progress
 	// unanswered says that nobody answered a question of the tool in time.
 	unanswered atomic.Bool
 }
@@ -45,8 +47,9 @@ func (c *calling) change(state record.State) *record.ActTool {
 // number returns the attempt that the call is at.
 func (c *calling) number() int64 { return max(optional.Value(c.row.Attempt), 1) }
 
-// nextAttempt moves on to the next attempt. How the one before ended is put on record with the next thing that is.
-func (c *calling) nextAttempt(ended *record.ActTool) {
+// nextAttempt moves on to the next attempt. How the one before ended is put on record with the next thing that is. The
+// result is the row of the next one, which begins without what was only of the one before.
+func (c *calling) nextAttempt(ended *record.ActTool) *record.ActTool {
 	c.step.run.addLater(ended)
 	c.past = append(slices.Clone(c.past), record.Attempt{
 		Number: c.number(), State: *ended.State, StartTime: c.row.StartTime, EndTime: ended.EndTime,
@@ -58,6 +61,15 @@ func (c *calling) nextAttempt(ended *record.ActTool) {
 	next.StartTime, next.EndTime = nil, nil
 	next.ErrorKind, next.ErrorMessage = nil, nil
 	c.keep(&next)
+
+	row := c.change(record.Pending)
+	if c.row.Metadata != nil { // what it had asked
+		row.Metadata, c.row.Metadata = json.RawMessage(`{}`), nil
+	}
+	if c.row.Progress != nil || c.progress.reported() {
+		row.Progress, c.row.Progress = progressJSON(record.Progress{}), nil
+	}
+	return row
 }
 
 // endInNewAttempt ends the call in another attempt: how the one before ended stays unknown.
@@ -97,6 +109,28 @@ func (c *calling) keep(row *record.ActTool) {
 	merged.ErrorKind, merged.ErrorMessage = row.ErrorKind, row.ErrorMessage
 	*c.row = merged
 	s.cycles[c.seq].past[c.row.ToolCallID] = c.past
+}
+
+// newProgress returns what listens to the attempt that the call is at.
+func (c *calling) newProgress() *progress {
+	r, attempt := c.step.run, c.number()
+	row := c.change("")
+	row.State = nil
+
+	with := func(p record.Progress) *record.ActTool {
+		now := *row
+		now.Progress = progressJSON(p)
+		return &now
+	}
+
+	return &progress{
+		redact: r.redact, written: time.Now(), writeEvery: r.engine.progressEvery,
+		show: func(p record.Progress) {
+			r.engine.config.Watcher.Progress(r.run.RootPlanID, r.run.PlanID, c.step.id, c.seq, row.ToolCallID, attempt, p)
+		},
+		write: func(p record.Progress) { r.addSoon(with(p)) },
+		late:  func(p record.Progress) { r.addLater(with(p)) },
+	}
 }
 
 // startedBy returns a context in which what the tool starts can say which call started it.

@@ -32,7 +32,7 @@ type Started struct {
 	Before     bool // by an earlier request with the same idempotency key
 }
 
-// Watcher is told of texts as they arrive. Its methods return at once.
+// Watcher is told of texts as they arrive, and of how far calls have come. Its methods return at once.
 type Watcher interface {
 	// Delta is a piece of the text of a model's answer.
 	Delta(rootPlanID, planID, stepID string, seq, attempt int64, text string)
@@ -42,6 +42,8 @@ type Watcher interface {
 	Answer(rootPlanID, planID, stepID string, seq, attempt int64, text string)
 	// ResetAnswer says that the pieces of what the agent answers that came so far are void.
 	ResetAnswer(rootPlanID, planID, stepID string, seq, attempt int64)
+	// Progress is how far an attempt of a tool call of a cycle has come. It replaces what was said before.
+	Progress(rootPlanID, planID, stepID string, seq int64, toolCallID string, attempt int64, p record.Progress)
 }
 
 // Config says what an engine works with. Zero values mean the defaults named here.
@@ -99,6 +101,8 @@ func (nobody) Reset(string, string, string, int64, int64)         {}
 func (nobody) Answer(string, string, string, int64, int64, string) {}
 func (nobody) ResetAnswer(string, string, string, int64, int64)    {}
 
+func (nobody) Progress(string, string, string, int64, string, int64, record.Progress) {}
+
 // Engine starts and carries runs. It is safe for concurrent use.
 type Engine struct {
 	config    Config
@@ -110,7 +114,9 @@ type Engine struct {
 	began     time.Time     // by the monotonic clock of this machine
 	grace     time.Duration // see resultGrace
 	models    models
-	limits    limit.Group // of tool calls, by the rules that have them
+	// progressEvery is how often the progress of a call is put on record, at most.
+	progressEvery time.Duration
+	limits        limit.Group // of tool calls, by the rules that have them
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
@@ -118,7 +124,7 @@ func New(c Config) (*Engine, error) {
 	c = c.withDefaults()
 	e := &Engine{
 		config: c, store: c.Store, executors: map[string]Executor{}, metrics: newMetrics(), began: time.Now(),
-		grace: resultGrace,
+		grace: resultGrace, progressEvery: progressWriteEvery,
 	}
 	for _, x := range c.Executors {
 		if e.executors[x.Kind()] != nil {

@@ -10,3 +10,6 @@ const UnknownText = unknownText
 
 // SetGrace sets how long a result waits for what begins after it.
 func (e *Engine) SetGrace(d time.Duration) { e.grace = d }
+
+// SetProgressEvery sets how often the progress of a call is put on record.
+func (e *Engine) SetProgressEvery(d time.Duration) { e.progressEvery = d }

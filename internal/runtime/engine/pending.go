@@ -19,15 +19,17 @@ const flushAgain = time.Second
 type pending struct {
 	changes  []record.Change
 	messages []runstore.RunOp // of conversations
-	// results says that the changes have results of calls, which do not wait for long.
+	// results says that the changes have results of calls.
 	results bool
+	// soon says that the changes do not wait for long, although nothing may begin: results do not.
+	soon bool
 }
 
 // before returns both, in their order.
 func (p pending) before(next pending) pending {
 	return pending{
 		changes: append(p.changes, next.changes...), messages: append(p.messages, next.messages...),
-		results: p.results || next.results,
+		results: p.results || next.results, soon: p.soon || next.soon,
 	}
 }
 

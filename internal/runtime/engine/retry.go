@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/actlog/actlog/agent/limit"
@@ -23,13 +22,8 @@ func (c *calling) endOrRetry(result tool.Result, kind string) tool.Result {
 	row := c.change(record.Failed)
 	row.StartTime, row.EndTime = c.row.StartTime, new(r.now())
 	row.ErrorKind, row.ErrorMessage = &kind, new(tool.Cut(r.redact(result.Text), maxToolError))
-	c.nextAttempt(row)
 
-	next := c.change(record.Pending)
-	if c.row.Metadata != nil { // what the failed attempt had asked: the next one begins again
-		next.Metadata, c.row.Metadata = json.RawMessage(`{}`), nil
-	}
-	r.addResult(next)
+	r.addResult(c.nextAttempt(row))
 	return result
 }
 

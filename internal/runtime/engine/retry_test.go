@@ -148,6 +148,7 @@ func TestRetry(t *testing.T) {
 
 			cycle := h.Step(p).Cycles[0]
 			made := cycle.ToolCalls[0]
+
 			if got, want := attemptsOf(made), strings.Join(tt.want, "\n"); got != want {
 				t.Errorf("attempts:\n%s\nwant:\n%s", got, want)
 			}
@@ -223,6 +224,7 @@ func TestRetryIsApprovedOnce(t *testing.T) {
 	s := &shaky{plan: []string{"failed", "failed"}}
 	var shown int
 	var approved []string
+
 	paying := tool.CallFunc("shaky", "May fail.", func(_ context.Context, c tool.Call, _ struct{}) (tool.Result, error) {
 		approved = append(approved, c.Approved)
 		return s.call(c)
@@ -318,6 +320,7 @@ func TestALongPauseHoldsNothing(t *testing.T) {
 			h := deploys(t, []tool.Tool{s.tool(tool.Policy{Retry: &tool.Retries{Tries: 2, From: time.Hour}})}, "shaky", `{}`)
 			stop := h.Work(h.Engine)
 			id := h.Start("a", "Go.")
+
 			parked := func() bool {
 				return storetest.Query[bool](t, h.Store, `SELECT EXISTS (SELECT FROM actlog.run
 					WHERE worker_id IS NULL AND due_at > now() + interval '59 minutes' AND due_at < now() + interval '61 minutes')`)
@@ -371,6 +374,7 @@ func TestAShortPauseIsInterrupted(t *testing.T) {
 	if s.calls() != 1 {
 		t.Fatalf("%d calls while the run is paused", s.calls())
 	}
+
 	if err := h.Runs.Control(t.Context(), id, runstore.Resume, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -389,6 +393,7 @@ func TestRulesLimitCalls(t *testing.T) {
 		t.Error("the call was made that waited")
 		return "", nil
 	})
+
 	h := build(t, []scriptmodel.Scene{
 		{
 			Name: "second", Match: scriptmodel.Match{System: "Second."},
@@ -399,8 +404,8 @@ func TestRulesLimitCalls(t *testing.T) {
 		"first": {Tools: []string{"block"}}, "second": {SystemPrompt: "Second.", Tools: []string{"block2"}},
 	}, []tool.Tool{b.tool(tool.Policy{}), second})
 	h.Parts.Rules = tool.Rules{{Tools: "block*", Limits: limit.Limits{Concurrent: 1}}}
-	h.Work(h.Engine)
 
+	h.Work(h.Engine)
 	first := h.Start("first", "Go.")
 	<-b.begun
 	waits := h.Start("second", "Go.")

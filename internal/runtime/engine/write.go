@@ -24,12 +24,24 @@ func (r *Run) addLater(changes ...record.Change) {
 func (r *Run) addResult(changes ...record.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.later.results = true
+	r.addSoonLocked(changes...)
+}
+
+// addSoon adds changes that are written as results are, but are none.
+func (r *Run) addSoon(changes ...record.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addSoonLocked(changes...)
+}
+
+func (r *Run) addSoonLocked(changes ...record.Change) {
 	r.later.changes = append(r.later.changes, changes...)
-	if r.later.results {
+	if r.later.soon {
 		return
 	}
 
-	r.later.results = true
+	r.later.soon = true
 	r.flushAfter(r.engine.grace)
 }
 
@@ -42,12 +54,12 @@ func (r *Run) flushAfter(d time.Duration) {
 	r.flushing.Reset(d)
 }
 
-// flush writes results that nothing takes along. The run does not go on if that fails.
+// flush writes what is due that nothing takes along. The run does not go on if that fails.
 func (r *Run) flush() {
 	r.writes.Lock()
 	defer r.writes.Unlock()
 	r.mu.Lock()
-	due := r.later.results && len(r.beginnings) == 0 && !r.over
+	due := r.later.soon && len(r.beginnings) == 0 && !r.over
 	r.mu.Unlock()
 
 	if !due {
@@ -108,7 +120,7 @@ func (r *Run) writeResult(changes []record.Change) error {
 	r.writes.Lock()
 	defer r.writes.Unlock()
 	r.mu.Lock()
-	r.later = r.later.before(pending{changes: changes, results: true})
+	r.later = r.later.before(pending{changes: changes, results: true, soon: true})
 	r.mu.Unlock()
 	return r.writeNow(nil)
 }
@@ -179,7 +191,7 @@ func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 		r.lost = 0
 	case err != nil && !errors.Is(err, runstore.ErrLeaseLost): // the next write has them, too
 		r.later = later.before(r.later)
-		if r.later.results {
+		if r.later.soon {
 			r.flushAfter(flushAgain)
 		}
 	}
@@ -227,7 +239,8 @@ func (r *Run) salvage(p pending, refused error) (left pending, err error) {
 		case isInvalid(err):
 			wrong = cmp.Or(wrong, err)
 		case err != nil:
-			left.changes, left.results = p.changes[i:], p.results
+			left.changes = p.changes[i:]
+			left.results, left.soon = p.results, p.soon
 			return left, err
 		}
 	}

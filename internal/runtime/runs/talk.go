@@ -70,7 +70,7 @@ func (t *Talk) Follow(ctx context.Context, send func(Event) error) error {
 	var mu sync.Mutex
 	backlog, texts := delta.NewBacklog(), make(chan struct{}, 1)
 	defer t.Deltas.Watch(t.RootPlanID, func(d delta.Delta) {
-		if d.PlanID != t.PlanID || d.Answer {
+		if d.PlanID != t.PlanID || d.Answer || d.ToolCallID != "" {
 			return
 		}
 

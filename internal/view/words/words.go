@@ -2,11 +2,14 @@
 package words
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/actlog/actlog/record"
 )
 
 // Shorten returns the beginning of a text as one line that is safe for a terminal. Recorded
@@ -131,6 +134,27 @@ func Took(start, end *time.Time) string {
 		return ""
 	}
 	return Duration(end.Sub(*start))
+}
+
+// Progress says how far a call has come: "3/10 reading", "3 reading", "reading". p is a [record.Progress] as it is on
+// record; the text is empty if it says nothing, or is no such thing.
+func Progress(p json.RawMessage) (of record.Progress, text string) {
+	if json.Unmarshal(p, &of) != nil {
+		return record.Progress{}, ""
+	}
+
+	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+	var parts []string
+	switch {
+	case of.Done != nil && of.Total != nil:
+		parts = append(parts, Shorten(number(*of.Done), 20)+"/"+Shorten(number(*of.Total), 20))
+	case of.Done != nil:
+		parts = append(parts, Shorten(number(*of.Done), 20))
+	}
+	if of.Message != nil && *of.Message != "" {
+		parts = append(parts, Shorten(*of.Message, 100))
+	}
+	return of, strings.Join(parts, " ")
 }
 
 // Dollars shows an amount to a hundredth of a cent.

@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,26 @@ func TestMoreInRun(t *testing.T) {
 	} {
 		if got := words.MoreInRun(row.n, row.open); got != row.want {
 			t.Errorf("row.n = %d, %v: %q", row.n, row.open, got)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	for of, want := range map[string]string{
+		`{"done":3,"total":10,"message":"reading"}`:          "3/10 reading",
+		`{"done":0.25,"total":1,"message":null}`:             "0.25/1",
+		`{"done":3,"total":null,"message":"a\nb\u001b[31m"}`: "3 a b [31m",
+		`{"done":null,"total":10,"message":"reading"}`:       "reading",
+		`{"done":null,"total":null,"message":null}`:          "",
+		`{"done":1e300,"total":1e300}`:                       "10000000000000000000…/10000000000000000000…",
+		`{"done":"3"}`:                                       "",
+		`"{\"done\":3"`:                                      "",
+		``:                                                   "",
+		`{"message":"` + strings.Repeat("x", 1000) + `"}`:    strings.Repeat("x", 100) + "…",
+	} {
+		if _, got := words.Progress([]byte(of)); got != want {
+			t.Errorf("%s: %q, want %q", of, got, want)
 		}
 	}
 }

@@ -19,6 +19,7 @@ INSERT INTO actlog.act_tool_info AS r (
     metadata,
     inferred,
     policy,
+    progress,
     truncated,
     revs,
     attempts,
@@ -46,6 +47,7 @@ SELECT
     u.metadata::json,
     u.inferred,
     u.policy::json,
+    u.progress::json,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
@@ -74,7 +76,8 @@ FROM unnest(
     $20::text[],
     $21::text[],
     $22::text[],
-    $23::text[]
+    $23::text[],
+    $24::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -96,6 +99,7 @@ FROM unnest(
     metadata,
     inferred,
     policy,
+    progress,
     truncated,
     revs,
     attempts
@@ -119,6 +123,7 @@ ON CONFLICT (root_plan_id, step_id, seq, tool_call_id, part) DO UPDATE SET
     metadata = excluded.metadata,
     inferred = excluded.inferred,
     policy = excluded.policy,
+    progress = excluded.progress,
     truncated = excluded.truncated,
     attempts = excluded.attempts
 WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
@@ -138,6 +143,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     r.metadata::text,
     r.inferred,
     r.policy::text,
+    r.progress::text,
     r.truncated,
     r.attempts
 ) IS DISTINCT FROM (
@@ -157,6 +163,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     excluded.metadata::text,
     excluded.inferred,
     excluded.policy::text,
+    excluded.progress::text,
     excluded.truncated,
     excluded.attempts
 ))

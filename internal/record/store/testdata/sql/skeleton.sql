@@ -20,7 +20,7 @@ SELECT 'plan'::text AS kind,
     CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END, NULL::integer, NULL::integer,
     NULL::integer, NULL::integer, NULL::integer, NULL::integer, NULL::integer, NULL::bigint, NULL::bigint,
     NULL::bigint, NULL::bigint, NULL::bigint, NULL::numeric, NULL::bigint, NULL::bigint, NULL::integer,
-    NULL::timestamptz, NULL::timestamptz, NULL::bigint
+    NULL::timestamptz, NULL::timestamptz, NULL::bigint, NULL::json
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)
 UNION ALL
@@ -32,7 +32,7 @@ SELECT 'agentExecution'::text AS kind,
     a.end_time, NULL, NULL, a.last_seen_at, a.step_index, a.attempts, NULL, NULL, NULL, NULL, NULL, a.max_steps,
     a.current_step, a.attempt, a.completed_cycles, a.model_calls, a.tool_calls, a.failures, a.input_tokens,
     a.output_tokens, a.cache_read_input_tokens, a.cache_creation_input_tokens, a.reasoning_tokens, a.cost_usd,
-    a.think_ms, a.tool_ms, a.latest_round, NULL, NULL, NULL
+    a.think_ms, a.tool_ms, a.latest_round, NULL, NULL, NULL, NULL
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)
 UNION ALL
@@ -42,7 +42,7 @@ SELECT 'thinkAct'::text AS kind,
     c.think_end_time, NULL, NULL, c.first_token_time, c.seq, c.attempts, NULL, NULL, NULL, NULL, NULL, c.attempt,
     NULL, NULL, NULL, NULL, NULL, NULL, c.input_char_count, c.output_char_count, c.input_tokens, c.output_tokens,
     c.cache_read_input_tokens, c.cost_usd, c.cache_creation_input_tokens, c.reasoning_tokens, NULL,
-    c.act_start_time, c.act_end_time, c.cache_creation_1h_input_tokens
+    c.act_start_time, c.act_end_time, c.cache_creation_1h_input_tokens, NULL
 FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.part = $2::date
 UNION ALL
@@ -50,7 +50,8 @@ SELECT 'actTool'::text AS kind,
     t.id, t.root_plan_id, t.step_id, t.tool_call_id, t.provider_call_id, t.server_name, t.name, t.state,
     t.error_kind, t.span_id, actlog.error_text(t.error_message), NULL, NULL, NULL, NULL, NULL, NULL, t.start_time,
     t.end_time, NULL, NULL, NULL, t.seq, t.attempts, NULL, NULL, NULL, t.inferred, NULL, t.call_index, t.attempt,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    CASE WHEN t.told_state = 'RUNNING' AND octet_length(t.progress::text) <= 8192 THEN t.progress END
 FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.part = $2::date
 UNION ALL
@@ -58,6 +59,6 @@ SELECT 'wait'::text AS kind,
     w.id, w.root_plan_id, w.plan_id, w.wait_id, w.step_id, w.tool_call_id, w.type, left(w.title, 300),
     left(w.form_description, 300), w.state, w.decided_by, NULL, w.subject_sha256, w.claimed_by, NULL, NULL, NULL,
     w.start_time, w.end_time, NULL, NULL, w.expires_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = (SELECT root_plan_id FROM asked)

@@ -38,7 +38,7 @@ SELECT 'plan'::text AS kind,
         LIMIT 1
     ) END, NULL::integer, NULL::integer, NULL::integer, NULL::integer, NULL::integer, NULL::integer,
     NULL::integer, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::numeric,
-    NULL::bigint, NULL::bigint, NULL::integer
+    NULL::bigint, NULL::bigint, NULL::integer, NULL::json
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)
 UNION ALL
@@ -49,7 +49,7 @@ SELECT 'agentExecution'::text AS kind,
     a.metadata, a.last_seen_at, NULL, a.step_index, NULL, a.attempts, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     a.max_steps, a.current_step, a.attempt, a.completed_cycles, a.model_calls, a.tool_calls, a.failures,
     a.input_tokens, a.output_tokens, a.cache_read_input_tokens, a.cache_creation_input_tokens, a.reasoning_tokens,
-    a.cost_usd, a.think_ms, a.tool_ms, a.latest_round
+    a.cost_usd, a.think_ms, a.tool_ms, a.latest_round, NULL
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)
 UNION ALL
@@ -58,7 +58,7 @@ SELECT 'actTool'::text AS kind,
     t.result, t.state, t.error_message, t.truncated, t.error_kind, t.span_id, NULL, NULL, NULL, t.start_time,
     t.end_time, NULL, NULL, NULL, NULL, t.metadata, NULL, t.policy, t.seq, NULL, t.attempts, NULL, NULL,
     t.inferred, NULL, NULL, NULL, NULL, t.call_index, t.attempt, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, t.progress
 FROM actlog.plan_execution_record AS p
 CROSS JOIN LATERAL (
     SELECT *
@@ -72,6 +72,6 @@ SELECT 'wait'::text AS kind,
     NULL, w.root_plan_id, w.plan_id, w.wait_id, w.type, w.title, w.form_description, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, w.start_time, NULL, NULL, NULL, NULL, NULL, w.form_inputs, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_state, 'WAITING') = 'WAITING'
