@@ -25,11 +25,13 @@ type Run struct {
 	State record.State
 	// Result is what the run answers.
 	Result string
-	// Error says why it failed. ErrorKind is the class of the error, such as limit_cost.
+	// Error says why it failed. ErrorKind is the class of the error, such as limit_cost. A run that is PAUSED with the
+	// kind record_mismatch has not failed: its code does other things than are on record, and it waits for other code.
 	Error, ErrorKind string
 	// Waits are what a human may decide, of this run and those below it, oldest first.
 	Waits []Wait
-	// WaitingFor is what the run needs and no live worker has, such as tool:weather or model:default.
+	// WaitingFor is what the run needs and no live worker has, such as tool:weather or model:default; or
+	// workflow:refund@1.4 and what differs, if it waits for the code of that release.
 	WaitingFor []string
 	// Takeovers is how often another worker went on with the run because its worker was lost.
 	Takeovers int64

@@ -27,7 +27,8 @@ type Options struct {
 	// Logger receives what no call can return: workers, retries, upkeep, and what MCP servers write to
 	// their standard error. Secrets, and what the redaction matches, are replaced. Default: nothing is logged.
 	Logger *slog.Logger
-	// Release is the version of the program. It stands on record with each run that it starts.
+	// Release is the version of the program. It stands on record with each run that it starts. A run whose code has
+	// changed since is taken by workers of the release on which it last went on.
 	Release string
 	// Slots is how many runs a worker carries at once. Default 500: most of them wait for a model.
 	Slots int

@@ -294,8 +294,8 @@ const RunClaim = `-- name: RunClaim :many
 WITH open AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
     FROM actlog.run AS r
-    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ $2::text[]
-        AND (r.lost = $3::integer AND r.desired = 'RUN') = $4::boolean
+    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ $3::text[]
+        AND (r.lost = $4::integer AND r.desired = 'RUN') = $5::boolean
     ORDER BY r.due_at
     LIMIT 1000
 ),
@@ -322,21 +322,24 @@ chosen AS MATERIALIZED (
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS r
-    LIMIT $5::integer -- so that no more are locked
+    LIMIT $6::integer -- so that no more are locked
 )
 UPDATE actlog.run AS r
 SET worker_id = $1::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(),
-    first_claimed_at = COALESCE(r.first_claimed_at, now())
+    first_claimed_at = COALESCE(r.first_claimed_at, now()),
+    release = CASE WHEN r.first_claimed_at IS NULL THEN $2::text ELSE r.release END
 FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired,
-    EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models
+    EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched
 `
 
 type RunClaimParams struct {
 	WorkerID string
+	Release  string
 	Provides []string
 	LoneAt   int32
 	Alone    bool
@@ -365,6 +368,8 @@ type RunClaimRow struct {
 	Lost              int32
 	Desired           string
 	AwaitsModels      bool
+	Release           *string
+	Mismatched        bool
 }
 
 // Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
@@ -372,6 +377,7 @@ type RunClaimRow struct {
 func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
 	rows, err := db.Query(ctx, RunClaim,
 		arg.WorkerID,
+		arg.Release,
 		arg.Provides,
 		arg.LoneAt,
 		arg.Alone,
@@ -406,6 +412,8 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.Lost,
 			&i.Desired,
 			&i.AwaitsModels,
+			&i.Release,
+			&i.Mismatched,
 		); err != nil {
 			return nil, err
 		}
@@ -574,6 +582,24 @@ type RunFinishParams struct {
 // the last heartbeats of their workers counts for the runs above.
 func (q *Queries) RunFinish(ctx context.Context, db DBTX, arg RunFinishParams) error {
 	_, err := db.Exec(ctx, RunFinish, arg.RootPlanID, arg.PlanID)
+	return err
+}
+
+const RunFits = `-- name: RunFits :exec
+UPDATE actlog.run AS r
+SET release = $1::text, mismatch = NULL, mismatch_at = NULL, needs = array_remove(r.needs, 'release:' || r.release)
+WHERE r.root_plan_id = $2::text AND r.plan_id = $3::text
+`
+
+type RunFitsParams struct {
+	Release    string
+	RootPlanID string
+	PlanID     string
+}
+
+// Notes that a run goes on with the code of a release: it fits the record.
+func (q *Queries) RunFits(ctx context.Context, db DBTX, arg RunFitsParams) error {
+	_, err := db.Exec(ctx, RunFits, arg.Release, arg.RootPlanID, arg.PlanID)
 	return err
 }
 
@@ -839,6 +865,34 @@ func (q *Queries) RunMendDue(ctx context.Context, db DBTX, before time.Time) (in
 	return result.RowsAffected(), nil
 }
 
+const RunMismatch = `-- name: RunMismatch :exec
+UPDATE actlog.run AS r
+SET release = NULLIF($1::text, ''), mismatch = $2::text, mismatch_at = $3::text,
+    needs = array_remove(r.needs, 'release:' || $1::text) || CASE WHEN $1::text <> '' AND r.desired = 'RUN' THEN ARRAY['release:' || $1::text] ELSE '{}' END
+WHERE r.root_plan_id = $4::text AND r.plan_id = $5::text
+`
+
+type RunMismatchParams struct {
+	Release    string
+	Mismatch   string
+	MismatchAt string
+	RootPlanID string
+	PlanID     string
+}
+
+// Notes that the code of a worker does other things than are on record of a run. From now on the run needs a worker of the
+// release on which it last went on; empty: that is not known, and any will do. Any worker stops or pauses it.
+func (q *Queries) RunMismatch(ctx context.Context, db DBTX, arg RunMismatchParams) error {
+	_, err := db.Exec(ctx, RunMismatch,
+		arg.Release,
+		arg.Mismatch,
+		arg.MismatchAt,
+		arg.RootPlanID,
+		arg.PlanID,
+	)
+	return err
+}
+
 const RunOfPlan = `-- name: RunOfPlan :one
 SELECT
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.needs, r.input, r.limits, r.depth,
@@ -1059,6 +1113,33 @@ func (q *Queries) RunSuspect(ctx context.Context, db DBTX, arg RunSuspectParams)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
+}
+
+const RunTryCode = `-- name: RunTryCode :exec
+WITH RECURSIVE below AS (
+    SELECT r.root_plan_id, r.plan_id
+    FROM actlog.run AS r
+    WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text
+    UNION
+    SELECT r.root_plan_id, r.plan_id
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
+UPDATE actlog.run AS r
+SET needs = array_remove(r.needs, 'release:' || r.release), signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
+FROM below AS b
+WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done AND r.mismatch IS NOT NULL
+`
+
+type RunTryCodeParams struct {
+	RootPlanID string
+	PlanID     string
+}
+
+// Lets any worker take a run and those below it whose code did other things than are on record, at once.
+func (q *Queries) RunTryCode(ctx context.Context, db DBTX, arg RunTryCodeParams) error {
+	_, err := db.Exec(ctx, RunTryCode, arg.RootPlanID, arg.PlanID)
+	return err
 }
 
 const RunUsed = `-- name: RunUsed :one

@@ -178,6 +178,36 @@ FROM actlog.run AS x
 WHERE x.root_plan_id = @root_plan_id::text AND x.plan_id = @plan_id::text
     AND a.root_plan_id = @root_plan_id::text AND jsonb_exists(x.clock, a.plan_id);
 
+-- name: RunMismatch :exec
+-- Notes that the code of a worker does other things than are on record of a run. From now on the run needs a worker of the
+-- release on which it last went on; empty: that is not known, and any will do. Any worker stops or pauses it.
+UPDATE actlog.run AS r
+SET release = NULLIF(@release::text, ''), mismatch = @mismatch::text, mismatch_at = @mismatch_at::text,
+    needs = array_remove(r.needs, 'release:' || @release::text) || CASE WHEN @release::text <> '' AND r.desired = 'RUN' THEN ARRAY['release:' || @release::text] ELSE '{}' END
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
+
+-- name: RunFits :exec
+-- Notes that a run goes on with the code of a release: it fits the record.
+UPDATE actlog.run AS r
+SET release = @release::text, mismatch = NULL, mismatch_at = NULL, needs = array_remove(r.needs, 'release:' || r.release)
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
+
+-- name: RunTryCode :exec
+-- Lets any worker take a run and those below it whose code did other things than are on record, at once.
+WITH RECURSIVE below AS (
+    SELECT r.root_plan_id, r.plan_id
+    FROM actlog.run AS r
+    WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text
+    UNION
+    SELECT r.root_plan_id, r.plan_id
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
+UPDATE actlog.run AS r
+SET needs = array_remove(r.needs, 'release:' || r.release), signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
+FROM below AS b
+WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done AND r.mismatch IS NOT NULL;
+
 -- name: RunRelease :exec
 -- Lets go of a run, which is due at once.
 UPDATE actlog.run AS r
@@ -244,13 +274,15 @@ chosen AS MATERIALIZED (
 )
 UPDATE actlog.run AS r
 SET worker_id = @worker_id::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(),
-    first_claimed_at = COALESCE(r.first_claimed_at, now())
+    first_claimed_at = COALESCE(r.first_claimed_at, now()),
+    release = CASE WHEN r.first_claimed_at IS NULL THEN @release::text ELSE r.release END
 FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired,
-    EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models;
+    EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched;
 
 -- name: RunSuspect :one
 -- Reports whether a worker should make room for a run that is claimed alone and has been due for some time. One worker

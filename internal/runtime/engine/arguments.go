@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,12 +93,46 @@ func outOfRange(number string) bool {
 	return err != nil || math.IsInf(f, 0)
 }
 
-// Comparable returns arguments in a form that is the same for the same values: in which order their keys are written
-// does not matter.
+// Comparable returns arguments in a form that is the same for the same values: neither the order of their keys matters,
+// nor how a number is written. What is no JSON stays as it is.
 func Comparable(arguments string) string {
-	same := jsontext.Value(arguments)
-	if same.Format(jsontext.ReorderRawObjects(true)) != nil {
+	ordered := jsontext.Value(arguments)
+	if ordered.Format(jsontext.ReorderRawObjects(true)) != nil {
 		return arguments
 	}
-	return string(same)
+
+	var same bytes.Buffer
+	d, e := jsontext.NewDecoder(bytes.NewReader(ordered)), jsontext.NewEncoder(&same)
+	for {
+		token, err := d.ReadToken()
+		if err != nil { // the end: it was valid before
+			return same.String()
+		}
+		if token.Kind() == '0' {
+			err = e.WriteValue(jsontext.Value(decimal(token.String())))
+		} else {
+			err = e.WriteToken(token)
+		}
+		if err != nil {
+			return arguments
+		}
+	}
+}
+
+// decimal returns a number of JSON in the one form that equal numbers share: 15e-1 for 1.5 and 1.50.
+func decimal(number string) string {
+	mantissa, power, _ := strings.Cut(strings.ToLower(number), "e")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	if err != nil { // larger than any
+		return number
+	}
+
+	sign := mantissa[:len(mantissa)-len(strings.TrimPrefix(mantissa, "-"))]
+	whole, fraction, _ := strings.Cut(mantissa[len(sign):], ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	short := strings.TrimRight(digits, "0")
+	if short == "" {
+		return "0"
+	}
+	return fmt.Sprintf("%s%se%d", sign, short, exponent-len(fraction)+len(digits)-len(short))
 }

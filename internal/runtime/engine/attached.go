@@ -14,12 +14,16 @@ import (
 // Thought adds a thought to the next write, and to the log. number names it within the run; a thought that is on record
 // stays as it is. Each is later than the one before.
 func (r *Run) Thought(number int, t record.Thought) {
-	t.RootPlanID, t.PlanID = r.run.RootPlanID, r.run.PlanID
 	t.ThoughtID = derive("thought-", r.run.PlanID, number)
 	if t.Content != nil {
 		t.Content = new(r.redact(*t.Content))
 	}
+	r.addThought(t)
+}
 
+// addThought adds a thought, unless it is on record.
+func (r *Run) addThought(t record.Thought) {
+	t.RootPlanID, t.PlanID = r.run.RootPlanID, r.run.PlanID
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.thoughts[t.ThoughtID] {

@@ -26,9 +26,16 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 	s.begin(seq, calls, t)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
 	var together sync.WaitGroup
-	var alone []*calling
+	var all, alone []*calling
 	for i, call := range calls {
 		one := &calling{step: s, seq: seq, index: i, of: len(calls), call: call, t: t}
+		all = append(all, one)
+		if err := one.find(); err != nil {
+			return nil, err
+		}
+	}
+
+	for i, one := range all {
 		if len(calls) == 1 || t.InOrder || one.exclusive() {
 			alone = append(alone, one)
 			continue
@@ -101,7 +108,7 @@ func (c *calling) exclusive() bool {
 	return ok && c.t.policy(known.Spec()).Exclusive
 }
 
-// find finds the call on record, and its tool.
+// find finds the call on record, which must be the same call, and its tool.
 func (c *calling) find() error {
 	s := c.step
 	c.call.Arguments, c.bad = canonical(c.call.Arguments)
@@ -120,7 +127,10 @@ func (c *calling) find() error {
 		s.run.addLater(new(*c.row))
 	case c.row.Name == nil || *c.row.Name != c.call.Name:
 		name := cmp.Or(optional.Value(c.row.Name), "a tool without a name")
-		return mismatch("call %d of cycle %d is on record as %s, not %s", c.index+1, c.seq+1, name, c.call.Name)
+		return c.mismatch("is on record as %s, not %s", name, c.call.Name)
+	}
+	if err := c.sameArguments(); err != nil {
+		return err
 	}
 
 	if c.t.Tools != nil {
@@ -128,7 +138,7 @@ func (c *calling) find() error {
 	}
 	if c.row.Policy != nil { // what held when the model asked
 		if err := json.Unmarshal(c.row.Policy, &c.policy); err != nil {
-			return mismatch("the policy of call %d of cycle %d cannot be read: %v", c.index+1, c.seq+1, err)
+			return c.mismatch("has a policy that cannot be read: %v", err)
 		}
 	} else if c.tool != nil { // the tool was not there when the model asked
 		c.policy = c.t.policy(c.tool.Spec())
@@ -143,9 +153,6 @@ func (c *calling) find() error {
 
 // make makes the call, goes on with it, or returns its result.
 func (c *calling) make(ctx context.Context) (tool.Result, error) {
-	if err := c.find(); err != nil {
-		return tool.Result{}, err
-	}
 	if c.over() {
 		return resultOf(c.row), nil
 	}
@@ -166,18 +173,13 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		return c.recordEnd(record.Failed, tool.Failure(why), NoSuchTool), nil
 	}
 
-	switch {
-	case c.bad == nil:
-		if err := c.sameArguments(); err != nil {
-			return tool.Result{}, err
-		}
-	case !begun(c.row):
-		return c.recordEnd(record.Failed, tool.BadArguments(c.bad), "tool"), nil
-	}
-
 	if !begun(c.row) { // nobody is asked to approve what is not made
-		if err := tool.CheckArguments(c.tool, json.RawMessage(c.call.Arguments)); err != nil {
-			return c.recordEnd(record.Failed, tool.BadArguments(err), "tool"), nil
+		bad := c.bad
+		if bad == nil {
+			bad = tool.CheckArguments(c.tool, json.RawMessage(c.call.Arguments))
+		}
+		if bad != nil {
+			return c.recordEnd(record.Failed, tool.BadArguments(bad), "tool"), nil
 		}
 		c.checked = true
 	}
@@ -233,17 +235,29 @@ func (c *calling) isCut() bool {
 	return isIncomplete(c.call.Arguments) || last && c.call.Arguments == "{}"
 }
 
-// sameArguments returns an error if the call is on record with other arguments than it is about to be made with.
+// sameArguments returns an error if the call is on record with other arguments than it has now. If only their form
+// differs, those of the record are sent: a human may have approved these. Bad ones that were never sent are not
+// compared: the record may have changed them.
 func (c *calling) sameArguments() error {
-	if c.row.Parameters == nil {
+	if c.row.Parameters == nil || c.bad != nil && !begun(c.row) {
 		return nil
 	}
 
-	known, err := canonical(*c.row.Parameters)
-	if err != nil || known != c.call.Arguments {
-		return mismatch("call %d of cycle %d is on record with other arguments", c.index+1, c.seq+1)
+	known, bad := canonical(*c.row.Parameters)
+	if known == c.call.Arguments || c.bad != nil && bad != nil {
+		return nil //nolint:nilerr // neither could be sent
 	}
-	return nil
+	if c.bad == nil && bad == nil && Comparable(known) == Comparable(c.call.Arguments) {
+		c.call.Arguments = known
+		return nil
+	}
+	return c.mismatch("is on record with the arguments %s, not %s", shortText(known), shortText(c.call.Arguments))
+}
+
+// mismatch says how the call is on record as another one.
+func (c *calling) mismatch(format string, args ...any) error {
+	return c.step.run.mismatch(fmt.Sprintf("call:%s/%d/%s", c.step.id, c.seq, c.row.ToolCallID),
+		"call %d of cycle %d "+format, append([]any{c.index + 1, c.seq + 1}, args...)...)
 }
 
 // The error kinds of calls that were not made: [Thinking.Refuse] gave a reason, or there is no such tool.
@@ -447,5 +461,9 @@ func (c *calling) answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 	if a.State == record.TimedOut {
 		c.unanswered.Store(true)
 	}
-	return answerTo(q, a)
+	answer, err := answerTo(q, a)
+	if err != nil {
+		return tool.Answer{}, c.mismatch("asked something else: %v", err)
+	}
+	return answer, nil
 }

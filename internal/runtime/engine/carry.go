@@ -157,6 +157,7 @@ func (e *Engine) finishTurn(ctx context.Context, r *Run, result Result, err erro
 // finishTurn is one try.
 func (r *Run) finishTurn(result Result, err error) error {
 	var parked *parkedError
+	var differs *mismatchError
 	var failure *RunError
 	switch {
 	case errors.Is(err, runstore.ErrLeaseLost):
@@ -165,6 +166,8 @@ func (r *Run) finishTurn(result Result, err error) error {
 		return r.end(record.Completed, result, nil)
 	case errors.As(err, &parked):
 		return r.park(parked)
+	case errors.As(err, &differs):
+		return r.parkMismatched(differs)
 	case errors.Is(err, errPaused):
 		return r.letGo(record.Paused, r.states(record.Paused), runstore.Park(time.Time{}), runstore.Applied())
 	case errors.Is(err, errReleased):
@@ -187,14 +190,29 @@ func (r *Run) finishTurn(result Result, err error) error {
 // park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
 // human, and that it is paused, if it waits for a model; a run that waits for a sub-plan is RUNNING.
 func (r *Run) park(p *parkedError) error {
-	if len(p.models) > 0 {
+	ops := r.fits()
+	switch {
+	case len(p.models) > 0:
 		waits := slices.Collect(maps.Values(p.models))
-		return r.letGo(record.Paused, r.states(record.Paused), runstore.AwaitModels(p.until, waits))
+		return r.letGo(record.Paused, r.states(record.Paused), append(ops, runstore.AwaitModels(p.until, waits))...)
+	case p.human:
+		return r.letGo(record.Waiting, r.states(record.Waiting), append(ops, runstore.Park(p.until))...)
 	}
-	if p.human {
-		return r.letGo(record.Waiting, r.states(record.Waiting), runstore.Park(p.until))
+	return r.letGo(record.Running, nil, append(ops, runstore.Park(p.until))...)
+}
+
+// parkMismatched lets go of a run whose code does not fit the record. A worker with the release on which the run last
+// went on takes it at once. If this worker has that release, or nobody knows it, the run waits until somebody resumes
+// it. What would make the call that differs anew, and all after it, begins at the row of the mismatch.
+func (r *Run) parkMismatched(m *mismatchError) error {
+	var until time.Time
+	if known := r.run.Release; known != "" && known != r.engine.config.Release {
+		until = r.now()
 	}
-	return r.letGo(record.Running, nil, runstore.Park(p.until))
+	r.log.Warn("the code of this worker does not fit the record of a run", "at", m.At, "release", r.run.Release,
+		"differs", m.Message)
+	return r.letGo(record.Paused, r.states(record.Paused), runstore.NoteMismatch(m.Mismatch, r.run.Release),
+		runstore.Park(until))
 }
 
 // letGo lets go of the run in a state, as ops say.
@@ -243,7 +261,8 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 
 	changes := []record.Change{end}
 	closing := &closing{run: r, state: state, why: failure, at: *end.EndTime}
-	ops := append(r.clock.stopped(), runstore.Applied(), runstore.Finish(closing.changes))
+	ops := slices.Concat(r.fits(), r.clock.stopped(),
+		[]runstore.RunOp{runstore.Applied(), runstore.Finish(closing.changes)})
 	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil &&
 		!result.ConversationWritten {
 		ops = append(ops, runstore.Say(r.ours(Conversation{ID: *r.plan.ConversationID}), 0,
@@ -274,7 +293,8 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 func (e *Engine) newHandle(leased context.Context, c runstore.Claimed, log *slog.Logger) *Run {
 	return &Run{
 		engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID),
-		lost:  c.Lost,
-		clock: &workClock{},
+		lost:    c.Lost,
+		clock:   &workClock{},
+		fitting: c.Release == e.config.Release && !c.Mismatched,
 	}
 }

@@ -275,6 +275,10 @@ func (e *Engine) provides() []string {
 	for kind := range e.executors {
 		all = append(all, "executor:"+kind)
 	}
+
+	if e.config.Release != "" { // for runs whose code differs on others
+		all = append(all, "release:"+e.config.Release)
+	}
 	slices.Sort(all)
 	return all
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
@@ -134,7 +135,7 @@ func answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 		case "number", "integer":
 			n, ok := numberOf(text)
 			if !ok {
-				return tool.Answer{}, mismatch("the answer %s is no number", p.name)
+				return tool.Answer{}, fmt.Errorf("the answer %s is no number", p.name)
 			}
 			values[p.name] = n
 		case "boolean":

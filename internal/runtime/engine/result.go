@@ -37,14 +37,13 @@ func Fail(kind, format string, args ...any) *RunError {
 // OfRun reports whether an error ends the whole run, and not one step: one of the handle, or a limit of the run.
 func OfRun(err error) bool {
 	failure, ok := errors.AsType[*RunError](err)
-	return !ok || strings.HasPrefix(failure.Kind, "limit_") || failure.Kind == recordMismatch
+	return !ok || strings.HasPrefix(failure.Kind, "limit_")
 }
 
 // Error kinds.
 const (
-	recordMismatch = "record_mismatch" // of a run whose code does other things than are on record
-	modelError     = "model"           // of a model that failed in a way of its own, or whose answer cannot be kept
-	internal       = "internal"        // of a run whose executor failed by itself
+	modelError = "model"    // of a model that failed in a way of its own, or whose answer cannot be kept
+	internal   = "internal" // of a run whose executor failed by itself
 )
 
 // isException reports whether a failure is one of the model or the program, and not a way in which runs may end.

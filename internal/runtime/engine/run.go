@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,16 +61,18 @@ type Run struct {
 	priced atomic.Bool // the calls that were on record before have a price
 
 	mu            sync.Mutex
-	halt          error           // why it should not
-	later         pending         // what the next write adds
-	flushing      *time.Timer     // writes results that nothing takes along; nil: there was none
-	over          bool            // the worker has let go of it
-	beginnings    []beginning     // that wait to be written
-	rounds, calls int64           // that it has begun
-	lost          int             // how many workers in a row were lost that held it
-	thoughts      map[string]bool // that are on record, or with the next write
-	thoughtAt     time.Time       // of the last of them
-	thrown        string          // the first exception of a step
+	halt          error                      // why it should not
+	later         pending                    // what the next write adds
+	flushing      *time.Timer                // writes results that nothing takes along; nil: there was none
+	over          bool                       // the worker has let go of it
+	beginnings    []beginning                // that wait to be written
+	rounds, calls int64                      // that it has begun
+	lost          int                        // how many workers in a row were lost that held it
+	fitting       bool                       // that the code fits the record is on record
+	thoughts      map[string]bool            // that are on record, or with the next write
+	thoughtAt     time.Time                  // of the last of them
+	marks         map[string]*record.Thought // those of them on which the code depends, by their ids
+	thrown        string                     // the first exception of a step
 	// awaits are the models that the run waits for, or asks whether they are back, by their names.
 	awaits map[string]runstore.ModelWait
 	// open returns the rows of the steps that were opened and have not ended, in a state.
@@ -188,9 +191,24 @@ func (r *Run) noteThought(t *record.Thought) {
 		r.thoughts = map[string]bool{}
 	}
 	r.thoughts[t.ThoughtID] = true
+	r.noteMark(t)
 	if t.Time != nil && t.Time.After(r.thoughtAt) {
 		r.thoughtAt = *t.Time
 	}
+}
+
+// markPrefix begins the ids of marks: thoughts that say which way the code of a run went.
+const markPrefix = "mark-"
+
+// noteMark keeps a thought that is a mark. The caller holds r.mu, or is alone.
+func (r *Run) noteMark(t *record.Thought) {
+	if !strings.HasPrefix(t.ThoughtID, markPrefix) {
+		return
+	}
+	if r.marks == nil {
+		r.marks = map[string]*record.Thought{}
+	}
+	r.marks[t.ThoughtID] = t
 }
 
 // noteException notes how a step failed, if that was an exception.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/record"
@@ -77,8 +78,8 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 		return nil, err
 	}
 
-	if name := known.Record.AgentName; name != nil && info.Agent != "" && *name != info.Agent {
-		return nil, mismatch("step %d is on record with the agent %q, not %q", index, *name, info.Agent)
+	if err := s.sameStep(index, &known.Record); err != nil {
+		return nil, err
 	}
 	s.began = optional.Value(known.Record.StartTime)
 
@@ -177,6 +178,35 @@ func (r *Run) Skip(index int, info StepInfo, state record.State, why string) {
 	r.addLater(row)
 }
 
+// sameStep returns an error if a step is on record with another agent or another request than it has now.
+func (s *Step) sameStep(index int, known *record.AgentExecution) error {
+	asked := &record.AgentExecution{RootPlanID: known.RootPlanID, PlanID: known.PlanID, StepID: known.StepID}
+	s.run.describe(asked, index, s.info)
+	cleaned, _, err := field.Clean(asked)
+	if err != nil {
+		return err
+	}
+	now := cleaned.(*record.AgentExecution)
+
+	at := "step:" + s.id
+	if was, is := optional.Value(known.AgentName), optional.Value(now.AgentName); was != is {
+		return s.run.mismatch(at, "step %d is on record with %s, not %s", index+1, agentOf(was), agentOf(is))
+	}
+	was, is := s.run.redact(optional.Value(known.AgentRequest)), optional.Value(now.AgentRequest)
+	if was != is && Comparable(was) != Comparable(is) {
+		return s.run.mismatch(at, "step %d is on record with the request %q, not %q", index+1,
+			shortText(was), shortText(is))
+	}
+	return nil
+}
+
+func agentOf(name string) string {
+	if name == "" {
+		return "no agent"
+	}
+	return fmt.Sprintf("the agent %q", name)
+}
+
 // count adds to what the run has begun.
 func (r *Run) count(rounds, calls int64) {
 	r.mu.Lock()
@@ -186,11 +216,6 @@ func (r *Run) count(rounds, calls int64) {
 
 // begun reports whether a call counts as one that was made: this attempt began, or one before it.
 func begun(t *record.ActTool) bool { return t.StartTime != nil || optional.Value(t.Attempt) > 1 }
-
-// mismatch is the failure of a run whose code does other things than are on record.
-func mismatch(format string, args ...any) error {
-	return Fail(recordMismatch, "The code does not go on from the record: %s.", fmt.Sprintf(format, args...))
-}
 
 // ID returns the id of the step.
 func (s *Step) ID() string { return s.id }

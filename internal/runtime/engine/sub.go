@@ -77,9 +77,11 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 
 	begin := c.change(record.Running)
 	begin.StartTime = new(r.now())
-	if err := r.write(append(prepared.begin(r.parts, plan), begin), runstore.Begin(child), runstore.GoesOn()); err != nil {
+	ops := append(r.fits(), runstore.Begin(child), runstore.GoesOn())
+	if err := r.write(append(prepared.begin(r.parts, plan), begin), ops...); err != nil {
 		return tool.Result{}, err
 	}
+	r.noteFits()
 	c.keep(begin)
 	return tool.Result{}, &parkedError{}
 }

@@ -97,7 +97,7 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		s.mu.Lock()
 		s.last = t.Messages
 		s.mu.Unlock()
-		return unlessRefused(recorded(&c.record))
+		return unlessRefused(s.answered(&c.record))
 	}
 
 	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil &&
@@ -149,6 +149,15 @@ func (s *Step) mayThink(ctx context.Context, fresh bool) error {
 	return err
 }
 
+// answered returns the answer of a cycle that is on record.
+func (s *Step) answered(c *record.ThinkAct) (*model.Response, error) {
+	answer, err := recorded(c)
+	if err != nil {
+		return nil, s.run.mismatch(fmt.Sprintf("cycle:%s/%d", s.id, c.Seq), "%v", err)
+	}
+	return answer, nil
+}
+
 func recorded(c *record.ThinkAct) (*model.Response, error) {
 	r := &model.Response{
 		ID: optional.Value(c.ResponseID), Model: optional.Value(c.ModelName),
@@ -159,7 +168,7 @@ func recorded(c *record.ThinkAct) (*model.Response, error) {
 		},
 	}
 	if err := json.Unmarshal(c.Message, &r.Message); err != nil {
-		return nil, mismatch("the message of cycle %d cannot be read: %v", c.Seq+1, err)
+		return nil, fmt.Errorf("the message of cycle %d cannot be read: %w", c.Seq+1, err)
 	}
 	return r, nil
 }

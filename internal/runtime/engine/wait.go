@@ -64,11 +64,15 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 
 	row := known.(*record.Wait)
 	if w.Subject != nil && row.SubjectSHA256 != nil && !isAbout(row, w.Subject) {
-		return Answer{}, mismatch("what was asked under %q is another thing than now", key)
+		return Answer{}, r.mismatch("wait:"+at.ID, "what was asked under %q is another thing than now", key)
 	}
 
 	if *row.State != record.Waiting {
-		return answerOf(row)
+		a, err := answerOf(row)
+		if err != nil {
+			err = r.mismatch("wait:"+at.ID, "the answer to a form cannot be read: %v", err)
+		}
+		return a, err
 	}
 	if row.ExpiresAt == nil || r.now().Before(*row.ExpiresAt) {
 		return Answer{}, &parkedError{until: optional.Value(row.ExpiresAt), human: true}
@@ -132,7 +136,7 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 		row.ExpiresAt = new(r.now().Add(w.Timeout))
 	}
 
-	var ops []runstore.RunOp
+	ops := r.fits()
 	if w.Type == record.WaitUserInput {
 		ops = append(ops, runstore.FormFree(at.ID))
 	}
@@ -143,6 +147,7 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 	case err != nil:
 		return err
 	}
+	r.noteFits()
 	return &parkedError{until: optional.Value(row.ExpiresAt), human: true}
 }
 
@@ -156,7 +161,7 @@ func answerOf(row *record.Wait) (Answer, error) {
 	}
 	if row.FormInputs != nil {
 		if err := json.Unmarshal(row.FormInputs, &a.Inputs); err != nil {
-			return Answer{}, mismatch("the answer to a form cannot be read: %v", err)
+			return Answer{}, err
 		}
 	}
 	return a, nil

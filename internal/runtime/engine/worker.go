@@ -263,7 +263,7 @@ func (w *worker) claimSome(ctx context.Context) bool {
 
 	claim := func(runs int, alone bool) (claimed int, ok bool) {
 		all, err := w.engine.store.Claim(limited, runstore.Claim{
-			WorkerID: row.ID, Provides: row.Provides, Runs: runs, LoneAt: loneAt, Alone: alone,
+			WorkerID: row.ID, Release: row.Release, Provides: row.Provides, Runs: runs, LoneAt: loneAt, Alone: alone,
 		})
 		if err != nil {
 			w.log.Debug("claim failed", "worker", row.ID, "error", err)

@@ -153,15 +153,24 @@ func (r *Run) writeBeginnings() {
 	for _, each := range all {
 		changes = append(changes, each.changes...)
 	}
-	err := r.writeNow(changes, runstore.GoesOn())
+	err := r.beginNow(changes)
 
 	for _, each := range all {
 		if len(all) > 1 && isInvalid(err) { // one of them costs no other
-			each.written <- r.writeNow(each.changes, runstore.GoesOn())
+			each.written <- r.beginNow(each.changes)
 			continue
 		}
 		each.written <- err
 	}
+}
+
+// beginNow is writeNow of what begins, if the run should go on.
+func (r *Run) beginNow(changes []record.Change) error {
+	err := r.writeNow(changes, append(r.fits(), runstore.GoesOn())...)
+	if err == nil {
+		r.noteFits()
+	}
+	return err
 }
 
 // writeNow is write. The caller holds r.writes.

@@ -90,6 +90,9 @@ func (s *Store) control(
 		if err != nil {
 			return err
 		}
+		if err := queries.RunTryCode(ctx, tx, db.RunTryCodeParams{RootPlanID: run.RootPlanID, PlanID: planID}); err != nil {
+			return err
+		}
 		return queries.ControlAdd(ctx, tx, db.ControlAddParams{
 			RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action),
 			RequestedBy: optional.Pointer(by.Name), ClaimedBy: optional.Pointer(by.Claim),

@@ -36,7 +36,8 @@ type RunDetail struct {
 	Waits []*record.Wait
 	// WaitingFor is what runs that are due need and no live worker provides, of the run and of those below
 	// it. If each need is met by some worker but all of them by none, it is all of them. Models that are away come with
-	// why.
+	// why. Of a run whose code does not fit its record it is <executor>:<name>@<release> with the release on which it
+	// last went on, a blank, and what differs.
 	WaitingFor []string
 	// DueAt is when the run, or one below it, goes on at the latest without that something happens; nil: a worker carries
 	// them, or none does so.
@@ -46,7 +47,7 @@ type RunDetail struct {
 // RunSummary is a root run in a list. Its error is cut to 1,000 characters.
 //
 // The state is that of the plan, but for one that goes on: it is WAITING while the tree waits for a
-// human and nothing in it goes on, else RUNNING.
+// human and nothing in it goes on, PAUSED if that waits for other code, else RUNNING.
 type RunSummary struct {
 	Plan      record.Plan // with title, state of the record, times, error
 	Executor  string
@@ -84,7 +85,8 @@ const (
         WHEN r.done OR p.state NOT IN ('RUNNING', 'WAITING') THEN p.state
         WHEN EXISTS (
             SELECT FROM actlog.run AS x
-            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND (x.worker_id IS NOT NULL OR x.due_at <= now()) AND %[1]s
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND (x.worker_id IS NOT NULL OR x.due_at <= now() AND x.mismatch IS NULL)
+                AND %[1]s
         ) THEN 'RUNNING'
         WHEN EXISTS (
             SELECT FROM actlog.run AS x
@@ -95,10 +97,13 @@ const (
             SELECT FROM actlog.run AS x
             JOIN actlog.model_wait AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND %[1]s
+        ) OR EXISTS (
+            SELECT FROM actlog.run AS x WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.mismatch IS NOT NULL AND %[1]s
         ) THEN 'PAUSED'
         ELSE p.state
     END`
-	// waitingFor is what runs that are due need, without a live worker all of that, and the models that are awaited.
+	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, and the code
+	// that fits the record of runs.
 	waitingFor = `(
         SELECT array_agg(DISTINCT f.what ORDER BY f.what)
         FROM (
@@ -109,6 +114,7 @@ const (
                 AND NOT EXISTS (SELECT FROM live AS l WHERE x.needs <@ l.provides)
                 AND (NOT EXISTS (SELECT FROM live AS l WHERE n.need = ANY (l.provides))
                     OR NOT EXISTS (SELECT FROM unnest(x.needs) AS o (need) WHERE NOT EXISTS (SELECT FROM live AS l WHERE o.need = ANY (l.provides))))
+                AND n.need NOT LIKE 'release:%%'
             UNION ALL
             SELECT 'model:' || w.model || ' is away since ' || to_char(COALESCE(m.since, w.since) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
                 || ': ' || w.error_kind || ': ' || left(w.error_message, 300)
@@ -116,6 +122,10 @@ const (
             JOIN actlog.model_wait AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
             LEFT JOIN actlog.model_away AS m ON m.model = w.model
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND x.desired = 'RUN' AND %[1]s
+            UNION ALL
+            SELECT x.executor || ':' || COALESCE(x.name, '') || '@' || COALESCE(x.release, '') || ' ' || x.mismatch
+            FROM actlog.run AS x
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.mismatch IS NOT NULL AND %[1]s
         ) AS f
     )`
 	// dueAt is when the first of them goes on: what waits for a model, when that is asked next.
@@ -165,6 +175,7 @@ below AS (
 			fieldsql.Column{Name: "run_state", Type: "text", SQL: fmt.Sprintf(runState, inBelow)},
 			fieldsql.Column{Name: "run_desired", Type: "text", SQL: "r.desired"},
 			fieldsql.Column{Name: "run_done", Type: "boolean", SQL: "r.done"},
+			fieldsql.Column{Name: "run_mismatch", Type: "text", SQL: "CASE WHEN NOT r.done THEN r.mismatch END"},
 			fieldsql.Column{Name: "takeovers", Type: "bigint", SQL: "r.takeovers::bigint"},
 			fieldsql.Column{Name: "created_at", Type: "timestamptz", SQL: "r.created_at"},
 			fieldsql.Column{Name: "updated_at", Type: "timestamptz", SQL: "GREATEST(r.created_at, r.claimed_at, r.done_at)"},
@@ -217,6 +228,18 @@ type runColumns struct {
 	RunState    string
 	RunDesired  string
 	RunDone     bool
+	RunMismatch *string
+}
+
+// RecordMismatch is the error kind of a run whose code does other things than are on record. It has not failed: it
+// waits for other code.
+const RecordMismatch = "record_mismatch"
+
+// explain sets the error of a plan whose run waits for other code.
+func (c *runColumns) explain(p *record.Plan) {
+	if c.RunMismatch != nil && p.ErrorKind == nil {
+		p.ErrorKind, p.ErrorMessage = new(RecordMismatch), c.RunMismatch
+	}
 }
 
 // RunDetail reads a run, in one statement. The error is [record.ErrNotFound] if there is no run of that
@@ -265,6 +288,7 @@ func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, erro
 	d.Executor, d.Name = run.RunExecutor, run.RunName
 	d.State, d.Desired = record.State(run.RunState), Desired(run.RunDesired)
 	d.Done = run.RunDone
+	run.explain(&d.Plan)
 	d.Figures.DurationMs = tree.Duration(d.Plan.StartTime, d.Plan.EndTime)
 	d.Total.DurationMs = d.Figures.DurationMs
 
@@ -286,6 +310,7 @@ var runList = fieldsql.NewRead(`SELECT
 	fieldsql.Column{Name: "run_executor", SQL: "r.executor"},
 	fieldsql.Column{Name: "run_name", SQL: "r.name"},
 	fieldsql.Column{Name: "run_state", SQL: fmt.Sprintf(runState, "true")},
+	fieldsql.Column{Name: "run_mismatch", SQL: "CASE WHEN NOT r.done THEN left(r.mismatch, 1000) END"},
 	fieldsql.Column{Name: "takeovers", SQL: "r.takeovers::bigint"},
 	fieldsql.Column{Name: "created_at", SQL: "r.created_at"})) + `
 FROM actlog.run AS r
@@ -328,6 +353,7 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 				s := &runs[len(runs)-1]
 				s.Executor, s.Name = run.RunExecutor, run.RunName
 				s.State = record.State(run.RunState)
+				run.explain(&s.Plan)
 				return nil
 			})
 		})

@@ -81,6 +81,10 @@ type Run struct {
 	Lost       int // how many workers in a row were lost that held it, without a result put on record
 	// AwaitsModels says that it waits for a model, or asks one whether it is back, see [Store.ModelWaits].
 	AwaitsModels bool
+	// Release is that on which it last went on; empty: not known.
+	Release string
+	// Mismatched says that the code of the last worker did other things than are on record.
+	Mismatched bool
 }
 
 // NewRun is a run that is to begin.
@@ -123,6 +127,25 @@ func Park(until time.Time) RunOp {
 	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) {
 		q.Queue(db.RunPark, optional.Pointer(until), l.RootPlanID, l.PlanID)
 	}}
+}
+
+// Mismatch is how the code of a worker does not fit what is on record of a run.
+type Mismatch struct {
+	At      string // the row of the record, such as call:STEP/SEQ/CALL
+	Message string // what differs
+}
+
+// NoteMismatch notes that the code does not fit the record. The run needs a worker of a release from now on, that on
+// which it last went on; empty: any.
+func NoteMismatch(m Mismatch, release string) RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) {
+		q.Queue(db.RunMismatch, release, m.Message, m.At, l.RootPlanID, l.PlanID)
+	}}
+}
+
+// Fits notes that the run goes on with the code of a release: it fits the record.
+func Fits(release string) RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunFits, release, l.RootPlanID, l.PlanID) }}
 }
 
 // Finish ends the run and all below it for good. closes, if it is not nil, returns the changes that end what is still
@@ -410,6 +433,7 @@ type Claimed struct {
 // Claim says which runs a worker claims.
 type Claim struct {
 	WorkerID string
+	Release  string   // of the worker
 	Provides []string // they need nothing else
 	Runs     int      // how many at most
 	// LoneAt is how many workers a run has lost that is carried once more, alone; negative: none is. Alone claims
@@ -421,7 +445,8 @@ type Claim struct {
 // Claim claims runs that are due.
 func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 	rows, err := queries.RunClaim(ctx, s.DB(), db.RunClaimParams{
-		WorkerID: c.WorkerID, Provides: c.Provides, Runs: int32(c.Runs), LoneAt: int32(c.LoneAt), Alone: c.Alone,
+		WorkerID: c.WorkerID, Release: c.Release, Provides: c.Provides, Runs: int32(c.Runs), LoneAt: int32(c.LoneAt),
+		Alone: c.Alone,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
@@ -433,6 +458,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: optional.Value(r.Name), Input: r.Input,
 			Limits: r.Limits, Depth: int(r.Depth), Owner: r.Owner, Starter: r.Starter, Project: r.Project,
 			Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost), AwaitsModels: r.AwaitsModels,
+			Release: optional.Value(r.Release), Mismatched: r.Mismatched,
 		}
 
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {

@@ -27,6 +27,7 @@ type carrier struct {
 	// functions returns those of custom workflows; nil: there are none.
 	functions func(name string) (workflow.Func, bool)
 	next      int // the index of the next step
+	nested    int // how many workflows a function has run
 	// stopped is the error of the handle after which nothing goes on.
 	stopped error
 }
@@ -66,15 +67,12 @@ func (p *place) begin() (done func(), err error) {
 
 // interrupted notes an error of the handle, which ends the workflow for now. A failure goes on as it is.
 func (p *place) interrupted(err error) error {
-	if failure, ok := errors.AsType[*engine.RunError](err); ok && failure.Kind != mismatch {
+	if failure, ok := errors.AsType[*engine.RunError](err); ok {
 		return &failed{failure.Kind, failure.Message}
 	}
 	p.stopped = err
 	return fmt.Errorf("%w: %w", workflow.ErrInterrupted, err)
 }
-
-// mismatch is the kind of the failure of code that does not fit the record.
-const mismatch = "record_mismatch"
 
 // note keeps how a step ended.
 func (p *place) note(name string, t define.StepType, result any) {
@@ -149,6 +147,10 @@ func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.
 	raw, err := json.Marshal(in)
 	if err != nil {
 		return workflow.Result{}, &failed{"configuration", "the input of workflow " + name + " is no JSON: " + err.Error()}
+	}
+	p.nested++
+	if err := p.run.Same(ctx, p.nested, "Runs workflow "+name, string(raw), p.next); err != nil {
+		return workflow.Result{}, p.interrupted(err)
 	}
 	return p.workflow(ctx, t, name, raw)
 }

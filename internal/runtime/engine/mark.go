@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/optional"
+	"github.com/actlog/actlog/record"
+)
+
+// maxMarked bounds what a mark has of an input, in bytes. A longer one is known by its hash.
+const maxMarked = 16 << 10
+
+// Same puts on record what the code does besides steps, with its input, or compares that with what is on record. number
+// tells what the code does so apart, and the step of an index comes next.
+func (r *Run) Same(ctx context.Context, number int, what, input string, nextStep int) error {
+	begin := what + ": "
+	if input = r.redact(input); len(input) > maxMarked {
+		sum := sha256.Sum256([]byte(Comparable(input)))
+		input = fmt.Sprintf("%s (SHA-256 %x)", tool.Cut(input, maxMarked), sum)
+	}
+
+	mark, err := r.mark(ctx, fmt.Sprint("same ", number), nextStep, record.ThoughtAction, begin+input)
+	if err != nil || mark == nil {
+		return err
+	}
+	content := optional.Value(mark.Content)
+	if was, ok := strings.CutPrefix(content, begin); !ok || Comparable(was) != Comparable(input) {
+		return r.mismatch("thought:"+mark.ThoughtID, "on record is: %s; now it is: %s", shortText(content),
+			shortText(begin+input))
+	}
+	return nil
+}
+
+// mark returns the thought that is on record under a key. If there is none, it adds one with the next write, and returns
+// that; but if a step is on record that begins after it, the record passed there without one: then it returns nil.
+func (r *Run) mark(
+	ctx context.Context, key string, nextStep int, t record.ThoughtType, content string,
+) (*record.Thought, error) {
+	id := derive(markPrefix, r.run.PlanID, key)
+	r.mu.Lock()
+	known := r.marks[id]
+	r.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+
+	if passed, err := r.hasStep(ctx, nextStep); passed || err != nil {
+		return nil, err
+	}
+	mark := &record.Thought{ThoughtID: id, Type: &t, Content: new(r.redact(content))}
+	r.addThought(*mark)
+	return mark, nil
+}
+
+// hasStep reports whether a step is on record that was begun before the run was claimed.
+func (r *Run) hasStep(ctx context.Context, index int) (bool, error) {
+	if r.plan.StartTime == nil { // nobody has carried the run before
+		return false, nil
+	}
+	_, err := r.engine.store.Row(ctx, record.Key{
+		Kind: record.KindAgentExecution, Root: r.run.RootPlanID, ID: derive("step-", r.run.PlanID, index),
+	})
+	if errors.Is(err, record.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
