@@ -302,6 +302,91 @@ func ExampleFlow() {
 	// tool publish
 }
 
+// A workflow in Go that changes while a run of it is open. The run that waits goes on as it began, and the next one is
+// checked.
+func ExampleFlow_version() {
+	ctx := context.Background()
+	url, drop := database()
+	defer drop()
+
+	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) {
+		return "paid", nil
+	}, tool.WithPolicy(tool.Policy{Approval: true}))
+	check := tool.Func("check", "Checks.", func(context.Context, struct{}) (string, error) { return "checked", nil })
+	program := func(release string, run workflow.Func) *agent.Runtime {
+		a, err := agent.Open(ctx, url, agent.Options{Release: release})
+		if err != nil {
+			log.Fatal(err)
+		}
+
+		err = a.Register(agent.Parts{Tools: []tool.Tool{pay, check}, Workflows: map[string]agent.Workflow{
+			"refund": {Tools: []string{"pay", "check"}, Run: run},
+		}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		go a.Work(ctx)
+		return a
+	}
+
+	start := func(a *agent.Runtime) string {
+		planID, err := a.Start(ctx, agent.Job{Work: agent.Flow{Workflow: "refund", Input: "12 EUR"}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return planID
+	}
+	finish := func(a *agent.Runtime, planID string) {
+		run, err := a.Wait(ctx, planID)
+		if err != nil {
+			log.Fatal(err)
+		}
+		err = a.Decide(ctx, planID, run.Waits[0].WaitID, agent.Decision{Decision: agent.Approve, By: "grace"})
+		if err != nil {
+			log.Fatal(err)
+		}
+
+		var result workflow.Result
+		if err := a.Result(ctx, planID, &result); err != nil {
+			log.Fatal(err)
+		}
+		for _, step := range result.StepResults {
+			fmt.Print(step.StepName, " ")
+		}
+		fmt.Println(result.Status)
+	}
+
+	old := program("1.0", func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {
+		return f.CallTool(ctx, "pay", struct{}{})
+	})
+	before := start(old)
+	if _, err := old.Wait(ctx, before); err != nil { // until somebody approves it
+		log.Fatal(err)
+	}
+	if err := old.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	now := program("1.1", func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {
+		version, err := f.Version(ctx, "check", 1)
+		if err != nil {
+			return nil, err
+		}
+		if version >= 1 {
+			if _, err := f.CallTool(ctx, "check", struct{}{}); err != nil {
+				return nil, err
+			}
+		}
+		return f.CallTool(ctx, "pay", struct{}{})
+	})
+	defer now.Close(ctx)
+	finish(now, before)
+	finish(now, start(now))
+	// Output:
+	// pay completed
+	// check pay completed
+}
+
 // An agent that talks over several turns, whose events are shown as they happen.
 func ExampleRuntime_Follow() {
 	ctx := context.Background()

@@ -15,6 +15,8 @@ COMMENT ON COLUMN actlog.run.release IS 'The release of the worker that last wen
 COMMENT ON COLUMN actlog.run.mismatch IS 'What the code of the last worker did otherwise than is on record; null: nothing. The run goes on when other code takes it.';
 COMMENT ON COLUMN actlog.run.mismatch_at IS 'The row of the record at which that was found: step:STEP, cycle:STEP/SEQ, call:STEP/SEQ/CALL or wait:WAIT.';
 
+SELECT actlog.compress_texts('actlog.run'::regclass);
+
 -- +goose Down
 
 ALTER TABLE actlog.run DROP COLUMN release, DROP COLUMN mismatch, DROP COLUMN mismatch_at;

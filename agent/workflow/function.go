@@ -24,6 +24,11 @@ type Facade interface {
 	// completed.
 	RunWorkflow(ctx context.Context, workflow string, input any) (Result, error)
 	// CallTool calls a tool with arguments that are a JSON object, and returns its output. The error wraps
-	// [ErrFailed] if the tool did not do what was asked.
+	// [ErrFailed] if the tool did not do what was asked, and [ErrUnknown] if nobody can tell whether it did. Of a call of
+	// which a person says then that it is done, the output is lost: it is empty. One that they skip wraps ErrFailed.
 	CallTool(ctx context.Context, tool string, arguments any) (string, error)
+	// Version lets a function change while runs of it are open. It returns n, which is 1 or more, in a run that comes
+	// there first; in one that was there before, what it returned then; and 0 if the record of the run passed there
+	// without one, because it was made by code that did not ask. A name has one version in a run.
+	Version(ctx context.Context, name string, n int) (int, error)
 }

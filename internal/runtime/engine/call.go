@@ -159,6 +159,11 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if err := c.step.run.boundary(ctx); err != nil {
 		return tool.Result{}, err
 	}
+	if c.isUndecided() {
+		if result, done, err := c.decided(ctx); done || err != nil {
+			return result, err
+		}
+	}
 
 	if !begun(c.row) && c.isCut() {
 		return c.recordEnd(record.Failed, tool.Failure(callCut(c.t.MaxTokens)), CutOff), nil
@@ -288,7 +293,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		lost.ErrorKind, lost.ErrorMessage = c.row.ErrorKind, c.row.ErrorMessage
 	}
 
-	again := func() (tool.Result, bool, error) {
+	makeAgain := func() (tool.Result, bool, error) {
 		c.step.run.addLater(c.nextAttempt(lost))
 		return tool.Result{}, false, nil
 	}
@@ -304,28 +309,17 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	twice := errors.Is(err, tool.ErrUnknown) // it could take effect a second time
 	switch {
 	case c.policy.OnUnknown == tool.Retry && c.attempts(record.Unknown)+1 < maxUnknown && !twice:
-		return again()
+		return makeAgain()
 	case c.policy.OnUnknown == tool.Ask:
-		answer, err := c.step.run.ask(ctx, fmt.Sprint("unknown-", c.row.ToolCallID, "-", c.number()), WaitInfo{
-			Type: record.WaitActionValidation,
-			Title: fmt.Sprintf("Nobody can say whether %s took effect. Did it, or should it be tried again, or skipped?",
-				c.call.Name),
-			Subject: c.subject(about{Decisions: []string{"done", "retry", "skip"}}), StepID: c.step.id,
-			ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
-		}, lost)
-		switch {
-		case err != nil:
+		answer, err := c.step.run.ask(ctx, c.unknownKey(), c.unknownQuestion(), lost)
+		if err != nil {
 			return tool.Result{}, true, err
-		case answer.Decision == "retry":
-			return again()
-		case answer.Decision == "done":
-			result = c.endInNewAttempt(lost, record.Completed,
-				tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
+		}
+		switch result, decided := c.obey(lost, answer); {
+		case decided:
 			return result, true, nil
-		case answer.Decision == "skip":
-			result = c.endInNewAttempt(lost, record.Skipped,
-				tool.Failure("A human decided to skip this call. It may have taken effect once."), "")
-			return result, true, nil
+		case answer.Decision == again:
+			return makeAgain()
 		}
 	}
 
@@ -335,7 +329,8 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	}
 	c.keep(lost)
 	c.step.run.addResult(lost)
-	return tool.Failure(*lost.Result), true, nil
+	result, err = c.undecided(tool.Failure(*lost.Result))
+	return result, true, err
 }
 
 // execute makes the call once, when the limits of its tool let it begin, while the clock of the run goes. The call may

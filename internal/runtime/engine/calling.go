@@ -72,6 +72,14 @@ func (c *calling) nextAttempt(ended *record.ActTool) *record.ActTool {
 	return row
 }
 
+// asItEnded returns how the attempt ended that the call is at.
+func (c *calling) asItEnded() *record.ActTool {
+	row := c.change(*c.row.State)
+	row.StartTime, row.EndTime = c.row.StartTime, c.row.EndTime
+	row.ErrorKind, row.ErrorMessage = c.row.ErrorKind, c.row.ErrorMessage
+	return row
+}
+
 // endInNewAttempt ends the call in another attempt: how the one before ended stays unknown.
 func (c *calling) endInNewAttempt(
 	lost *record.ActTool, state record.State, result tool.Result, kind string,
@@ -93,7 +101,7 @@ func (c *calling) attempts(state record.State) (n int) {
 // over reports whether the call has its result. One whose outcome is unknown has none until somebody has decided what
 // follows.
 func (c *calling) over() bool {
-	return c.row.State.Terminal() && (*c.row.State != record.Unknown || c.row.Result != nil)
+	return c.row.State.Terminal() && (*c.row.State != record.Unknown || c.row.Result != nil && !c.t.Undecided)
 }
 
 // keep notes how the call stands.

@@ -36,21 +36,41 @@ func (r *Run) Same(ctx context.Context, number int, what, input string, nextStep
 	return nil
 }
 
-// mark returns the thought that is on record under a key. If there is none, it adds one with the next write, and returns
-// that; but if a step is on record that begins after it, the record passed there without one: then it returns nil.
+// Version returns which version of a part of the code a run goes on with: the one that is on record; 0 if the record
+// passed there without one; else n, which is on record from now on.
+func (r *Run) Version(ctx context.Context, name string, n, nextStep int) (int, error) {
+	mark, err := r.mark(ctx, "version "+name, nextStep, record.ThoughtDecision, fmt.Sprintf("Version %d of %s.", n, name))
+	if err != nil || mark == nil {
+		return 0, err
+	}
+	var version int
+	if _, err := fmt.Sscanf(optional.Value(mark.Content), "Version %d of", &version); err != nil {
+		return 0, r.mismatch("thought:"+mark.ThoughtID, "the version of %s cannot be read: %v", shortText(name), err)
+	}
+	return version, nil
+}
+
+// mark returns the thought that is on record under a key. If there is none, it adds one with the next write, and
+// returns that; but if a step is on record that begins after it, the record passed there without one: then it returns
+// nil.
 func (r *Run) mark(
 	ctx context.Context, key string, nextStep int, t record.ThoughtType, content string,
 ) (*record.Thought, error) {
 	id := derive(markPrefix, r.run.PlanID, key)
 	r.mu.Lock()
-	known := r.marks[id]
+	known, decided := r.marks[id]
 	r.mu.Unlock()
-	if known != nil {
+	if decided {
 		return known, nil
 	}
 
-	if passed, err := r.hasStep(ctx, nextStep); passed || err != nil {
+	passed, err := r.hasStep(ctx, nextStep)
+	if err != nil {
 		return nil, err
+	}
+	if passed { // the same holds for the rest of the run: otherwise it depended on where the run is called again
+		r.noteUnmarked(id)
+		return nil, nil
 	}
 	mark := &record.Thought{ThoughtID: id, Type: &t, Content: new(r.redact(content))}
 	r.addThought(*mark)

@@ -7,8 +7,8 @@ import (
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
-// mismatchError means that the code of an executor does other things than are on record. The run does nothing, and waits
-// for other code.
+// mismatchError means that the code of an executor does other things than are on record. The run does nothing, and
+// waits for other code.
 type mismatchError struct{ runstore.Mismatch }
 
 func (e *mismatchError) Error() string { return e.Message }

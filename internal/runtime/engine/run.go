@@ -71,7 +71,7 @@ type Run struct {
 	fitting       bool                       // that the code fits the record is on record
 	thoughts      map[string]bool            // that are on record, or with the next write
 	thoughtAt     time.Time                  // of the last of them
-	marks         map[string]*record.Thought // those of them on which the code depends, by their ids
+	marks         map[string]*record.Thought // those that say how the code went on, by their ids; nil: the record has none
 	thrown        string                     // the first exception of a step
 	// awaits are the models that the run waits for, or asks whether they are back, by their names.
 	awaits map[string]runstore.ModelWait
@@ -202,13 +202,23 @@ const markPrefix = "mark-"
 
 // noteMark keeps a thought that is a mark. The caller holds r.mu, or is alone.
 func (r *Run) noteMark(t *record.Thought) {
-	if !strings.HasPrefix(t.ThoughtID, markPrefix) {
-		return
+	if strings.HasPrefix(t.ThoughtID, markPrefix) {
+		r.setMark(t.ThoughtID, t)
 	}
+}
+
+// noteUnmarked notes that the record passed the place of a mark without one.
+func (r *Run) noteUnmarked(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.setMark(id, nil)
+}
+
+func (r *Run) setMark(id string, t *record.Thought) {
 	if r.marks == nil {
 		r.marks = map[string]*record.Thought{}
 	}
-	r.marks[t.ThoughtID] = t
+	r.marks[id] = t
 }
 
 // noteException notes how a step failed, if that was an exception.

@@ -39,6 +39,9 @@ type Thinking struct {
 	ResponseSchema json.RawMessage
 	Temperature    *float64
 	MaxTokens      int64
+	// Undecided says that a call whose outcome is unknown returns an [UndecidedError], unless its policy says what
+	// follows: the code that makes the call decides.
+	Undecided bool
 	// AnswerTool is the tool whose argument message is what the agent answers, as a text. Watchers see it while it
 	// arrives. Empty: there is none.
 	AnswerTool string

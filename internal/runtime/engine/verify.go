@@ -44,7 +44,7 @@ func (c *calling) fail(ctx context.Context, result tool.Result, kind string) (to
 		return tool.Result{}, context.Cause(ctx)
 	case err != nil:
 		result.Text = unknownText + " It was made again, which failed: " + result.Text
-		return c.recordEnd(record.Unknown, result, kind), nil //nolint:nilerr // that is what it says
+		return c.undecided(c.recordEnd(record.Unknown, result, kind))
 	}
 	return c.endOrRetry(result, kind), nil
 }

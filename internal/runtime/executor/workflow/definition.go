@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/workflow"
@@ -107,23 +105,6 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	return p, err
 }
 
-// titleOf is what a run is called: its request, or of an input that is an object, the workflow and what is in the
-// object.
-func titleOf(name, request string) string {
-	var in map[string]json.RawMessage
-	if json.Unmarshal([]byte(request), &in) != nil || in == nil {
-		return request
-	}
-
-	var texts []string
-	for _, member := range slices.Sorted(maps.Keys(in)) {
-		if value := in[member]; !strings.Contains("{[n", string(value[:1])) { // it is no object, list or null
-			texts = append(texts, member+" "+textOf(value))
-		}
-	}
-	return strings.TrimSuffix(name+": "+strings.Join(texts, ", "), ": ")
-}
-
 // pin pins what is run. Its errors are those of a request.
 func pin(d *define.Pinned, name string, parts engine.Parts) error {
 	err := d.Pin(d.Type, name, parts.Definition)
@@ -161,13 +142,4 @@ func typeOf(in workflow.Input, there func(define.StepType) bool) (define.StepTyp
 	}
 	return "", engine.BadInput("input.workflow",
 		fmt.Sprintf("%q found in multiple types (%s)", in.Workflow, strings.Join(types, ", ")))
-}
-
-// textOf returns JSON as an agent reads it: a text as it is.
-func textOf(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	return string(raw)
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
@@ -26,8 +25,9 @@ type carrier struct {
 	def define.Pinned
 	// functions returns those of custom workflows; nil: there are none.
 	functions func(name string) (workflow.Func, bool)
-	next      int // the index of the next step
-	nested    int // how many workflows a function has run
+	next      int      // the index of the next step
+	nested    int      // how many workflows a function has run
+	unknown   *unknown // the last call whose outcome is unknown; nil: there is none
 	// stopped is the error of the handle after which nothing goes on.
 	stopped error
 }
@@ -53,6 +53,11 @@ func (f *failed) Error() string { return f.message }
 
 func (f *failed) Unwrap() error { return workflow.ErrFailed }
 
+// unknown is a call whose outcome nobody can tell.
+type unknown struct{ *engine.UndecidedError }
+
+func (*unknown) Unwrap() error { return workflow.ErrUnknown }
+
 // begin begins a call: they are made one after the other, so that they have the same order each time.
 func (p *place) begin() (done func(), err error) {
 	if !p.busy.TryLock() {
@@ -61,6 +66,9 @@ func (p *place) begin() (done func(), err error) {
 	if p.stopped != nil {
 		p.busy.Unlock()
 		return nil, p.interrupted(p.stopped)
+	}
+	if p.unknown != nil {
+		p.unknown.GoOn()
 	}
 	return p.busy.Unlock, nil
 }
@@ -192,7 +200,13 @@ func (p *place) CallTool(ctx context.Context, name string, arguments any) (strin
 
 	index := p.next
 	p.next++
-	result, err := p.call(ctx, index, model.ToolCall{Name: name, Arguments: string(raw)})
+	uses := define.Definition{Tools: p.flow.Tools, MCPServers: p.flow.MCPServers, EnableWrite: true}
+	result, err := p.run.CallTool(ctx, index, model.ToolCall{Name: name, Arguments: string(raw)}, uses, p.flow.Policies)
+	if undecided, ok := errors.AsType[*engine.UndecidedError](err); ok {
+		p.unknown = &unknown{undecided}
+		p.note(name, toolStep, err.Error())
+		return "", p.unknown
+	}
 	if err != nil {
 		return "", p.interrupted(err)
 	}
@@ -204,29 +218,22 @@ func (p *place) CallTool(ctx context.Context, name string, arguments any) (strin
 	return result.Text, nil
 }
 
-// call calls a tool in a step of its own.
-func (p *place) call(ctx context.Context, index int, call model.ToolCall) (tool.Result, error) {
-	step, err := p.run.Step(ctx, index, engine.StepInfo{Description: "Calls " + call.Name + ".", Request: call.Arguments})
+// Version implements [workflow.Facade].
+func (p *place) Version(ctx context.Context, name string, n int) (int, error) {
+	done, err := p.begin()
 	if err != nil {
-		return tool.Result{}, err
+		return 0, err
 	}
+	defer done()
 
-	uses := define.Definition{Tools: p.flow.Tools, MCPServers: p.flow.MCPServers, EnableWrite: true}
-	t := engine.Thinking{Policies: p.flow.Policies}
-	if t.Tools, err = p.run.ToolsOf(ctx, uses); err != nil {
-		return tool.Result{}, err
+	if name == "" || n < 1 {
+		return 0, &failed{"configuration", fmt.Sprintf("version %d of %q needs a name, and a number of 1 or more", n, name)}
 	}
-	results, err := step.Act(ctx, 0, []model.ToolCall{call}, t)
+	version, err := p.run.Version(ctx, name, n, p.next)
 	if err != nil {
-		return tool.Result{}, err
+		return 0, p.interrupted(err)
 	}
-
-	var failure *engine.RunError
-	if results[0].Failed {
-		failure = &engine.RunError{Kind: "tool", Message: results[0].Text}
-	}
-	step.End(results[0].Text, failure)
-	return results[0], nil
+	return version, nil
 }
 
 // do carries the workflow. The error wraps [workflow.ErrFailed], or says that it does not go on now.
@@ -303,6 +310,11 @@ func (p *place) custom(ctx context.Context, in json.RawMessage) (output any, err
 	}()
 
 	output, err = call(ctx, p, in, p.session)
+	if unknown := p.unknown; p.stopped == nil && unknown != nil && errors.Is(err, workflow.ErrUnknown) {
+		_ = errors.As(err, &unknown) // else it is the last one
+		err = p.interrupted(unknown.Ask(ctx))
+	}
+
 	if failure, ok := errors.AsType[*failed](err); ok {
 		return nil, &failed{failure.kind, customFailed(p.name, err.Error())}
 	}

@@ -27,15 +27,19 @@ import (
 type releases struct {
 	*enginetest.House
 
+	breaks atomic.Int64 // how often wire breaks, so that nobody can tell whether it took effect
+
 	mu      sync.Mutex
 	effects []string
 }
 
-// builds returns such a house. Its function may use agents a and b, workflows, and tools that note what they did.
-func builds(t *testing.T) *releases {
+// builds returns such a house. Its function may use agents a and b, workflows, and tools that note what they did. wire
+// is the policy of tool wire.
+func builds(t *testing.T, wire ...tool.Policy) *releases {
 	t.Helper()
 	r := &releases{}
-	effect := func(name string) tool.Tool {
+	effect := func(name string, p ...tool.Policy) tool.Tool {
+		policy := append(p, tool.Policy{})[0]
 		return tool.Func(name, "Has an effect.", func(_ context.Context, in struct {
 			Text string  `json:"text"`
 			N    float64 `json:"n,omitempty"`
@@ -43,21 +47,25 @@ func builds(t *testing.T) *releases {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.effects = append(r.effects, name+" "+in.Text)
-			return name + "ed " + in.Text, nil
-		})
+			if name == "wire" && r.breaks.Add(-1) >= 0 {
+				return "", fmt.Errorf("the connection broke: %w", tool.ErrUnknown)
+			}
+			return "did " + name + " " + in.Text, nil
+		}, tool.WithPolicy(policy))
 	}
 
 	agents := map[string]any{
 		"custom_workflow.w": define.Flow{
-			Agents: []string{"a", "b"}, Workflows: []string{"inner", "chain"}, Tools: []string{"pay", "ship", "form", "agent.*"},
+			Agents: []string{"a", "b"}, Workflows: []string{"inner", "chain"},
+			Tools: []string{"pay", "ship", "wire", "form", "agent.*"},
 		},
-		"custom_workflow.inner": define.Flow{Tools: []string{"ship"}},
+		"custom_workflow.inner": define.Flow{Tools: []string{"ship", "wire"}},
 		"simple_workflow.chain": define.Workflow{Steps: []define.WorkflowStep{{Name: "a", Type: define.AgentStep}}},
 	}
 	for _, name := range []string{"a", "b", "asker"} {
 		agents["agent."+name] = define.Definition{
-			Agent: name, SystemPrompt: "You are " + name + ".", Model: define.DefinitionModel{Name: "default"}, EnableWrite: true,
-			Tools: []string{"form"},
+			Agent: name, SystemPrompt: "You are " + name + ".", Model: define.DefinitionModel{Name: "default"},
+			Tools: []string{"form"}, EnableWrite: true,
 		}
 	}
 
@@ -65,10 +73,11 @@ func builds(t *testing.T) *releases {
 	said.Content = "Done."
 	r.House = enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
-			scene("a", said, says("Said.")), scene("b", said, says("Said.")), scene("asker", callsTo(call("form", cityForm)), said),
+			scene("a", said, says("Said.")), scene("b", said, says("Said.")),
+			scene("asker", callsTo(call("form", cityForm)), said),
 		},
 		Definitions: agents,
-		Tools:       []tool.Tool{effect("pay"), effect("ship")},
+		Tools:       []tool.Tool{effect("pay"), effect("ship"), effect("wire", append(wire, tool.Policy{Writes: true})[0])},
 		Executors:   []engine.Executor{executor.Executor{}, thinkact.Executor{}},
 	})
 	return r
@@ -76,9 +85,13 @@ func builds(t *testing.T) *releases {
 
 // work runs a worker of a release whose program has functions.
 func (r *releases) work(release string, w workflow.Func) (stop func()) {
-	calls := functions{"w": w, "inner": func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {
+	inner := func(ctx context.Context, f workflow.Facade, in json.RawMessage, _ string) (any, error) {
+		if string(in) == `"wire"` {
+			return f.CallTool(ctx, "wire", object{"text": "inner"})
+		}
 		return f.CallTool(ctx, "ship", object{"text": "inner"})
-	}}
+	}
+	calls := functions{"w": w, "inner": inner}
 	return r.Work(r.NewEngine(func(c *engine.Config) {
 		c.Release = release
 		c.Executors = []engine.Executor{executor.Executor{Functions: calls.of}, thinkact.Executor{}}
@@ -183,14 +196,16 @@ func TestCodeChanged(t *testing.T) {
 			tools("pay", json.RawMessage(`{"text":"A","n":9007199254740992}`)), `9007199254740992`,
 		},
 		"arguments that are none": {tools("pay", object{"text": "A"}), tools("pay", []int{1}), `[1]`},
-		"another tool":            {tools("pay", object{"text": "A"}), tools("ship", object{"text": "A"}), "as pay, not ship"},
-		"message of an agent":     {agents("a", "A"), agents("a", "CHANGED"), `"A", not "CHANGED"`},
-		"another agent":           {agents("a", "A"), agents("b", "A"), `the agent "a", not the agent "b"`},
-		"an agent for a tool":     {tools("pay", object{"text": "A"}), agents("a", `{"text":"A"}`), `no agent, not the agent "a"`},
-		"a tool for an agent":     {agents("a", `{"text":"A"}`), tools("pay", object{"text": "A"}), `the agent "a", not no agent`},
-		"input of a chain":        {flows("chain", "A"), flows("chain", "CHANGED"), `now it is: Runs workflow chain: "CHANGED"`},
-		"input of a function":     {flows("inner", "A"), flows("inner", "CHANGED"), `CHANGED`},
-		"another workflow":        {flows("inner", "A"), flows("chain", "A"), ``},
+		"another tool": {
+			tools("pay", object{"text": "A"}), tools("ship", object{"text": "A"}), "as pay, not ship",
+		},
+		"message of an agent": {agents("a", "A"), agents("a", "CHANGED"), `"A", not "CHANGED"`},
+		"another agent":       {agents("a", "A"), agents("b", "A"), `the agent "a", not the agent "b"`},
+		"an agent for a tool": {tools("pay", object{"text": "A"}), agents("a", `{"text":"A"}`), `no agent, not the agent "a"`},
+		"a tool for an agent": {agents("a", `{"text":"A"}`), tools("pay", object{"text": "A"}), `the agent "a", not no agent`},
+		"input of a chain":    {flows("chain", "A"), flows("chain", "CHANGED"), `now it is: Runs workflow chain: "CHANGED"`},
+		"input of a function": {flows("inner", "A"), flows("inner", "CHANGED"), `CHANGED`},
+		"another workflow":    {flows("inner", "A"), flows("chain", "A"), ``},
 		"input of a sub-plan": {
 			tools("agent.a", object{"request": "A"}), tools("agent.a", object{"request": "CHANGED"}), `CHANGED`,
 		},
@@ -208,6 +223,7 @@ func TestCodeChanged(t *testing.T) {
 			h.work("1.5", doing(tt.is, asks, tools("ship", object{"text": "A"})))
 			h.answers()
 			d := h.parked(id)
+
 			if want := []string{"workflow:w@1.4 " + text(d.Plan.ErrorMessage)}; !slices.Equal(d.WaitingFor, want) {
 				t.Errorf("it waits for %q, want %q", d.WaitingFor, want)
 			}
@@ -272,6 +288,7 @@ func TestResumeTriesCode(t *testing.T) {
 	if err := h.Runs.Control(t.Context(), id, runstore.Resume, "ada"); err != nil {
 		t.Fatal(err)
 	}
+
 	storetest.Until(t, "it was tried", func() bool { return h.claims() > claims })
 	if d := h.parked(id); !strings.HasPrefix(fmt.Sprint(d.WaitingFor), "[workflow:w@1.4 ") || h.claims() != claims+1 {
 		t.Errorf("it waits for %q after %d claims", d.WaitingFor, h.claims()-claims)
@@ -316,6 +333,7 @@ func TestSameRelease(t *testing.T) {
 			if d := h.parked(id); !strings.HasPrefix(fmt.Sprint(d.WaitingFor), "["+tt.waitsFor+"The code does") {
 				t.Errorf("it waits for %q", d.WaitingFor)
 			}
+
 			if storetest.Query[bool](t, h.Store, "SELECT due_at IS NOT NULL FROM actlog.run") {
 				t.Error("it is due again, although nobody has other code")
 			}
@@ -340,6 +358,7 @@ func TestControlMismatched(t *testing.T) {
 	id := h.start()
 	h.Await(id, record.Waiting)
 	stop()
+
 	h.work("1.5", doing(tools("pay", object{"text": "B"}), asks))
 	h.answers()
 	h.parked(id)
@@ -353,6 +372,7 @@ func TestControlMismatched(t *testing.T) {
 	if d := h.parked(id); d.Desired != runstore.DesiredPause {
 		t.Errorf("it should %s", d.Desired)
 	}
+
 	found, err := h.Runs.Reader.Runs(t.Context(), runstore.RunFilter{State: record.Paused, Limit: 10})
 	if err != nil || len(found) != 1 || text(found[0].Plan.ErrorKind) != "record_mismatch" {
 		t.Errorf("the list has %+v, %v", found, err)
@@ -385,6 +405,7 @@ func TestSubPlanMismatched(t *testing.T) {
 	storetest.Exec(t, h.Store, "UPDATE actlog.agent_execution_record SET agent_name = 'other' WHERE agent_name = 'asker'")
 	stop = h.work("1.5", code)
 	h.answers()
+
 	storetest.Until(t, "the run is paused", func() bool { return h.detail(id).State == record.Paused && !h.held() })
 	d := h.detail(id)
 	if len(d.WaitingFor) != 1 || !strings.HasPrefix(d.WaitingFor[0], "agent:asker@1.4 The code does not go on") {

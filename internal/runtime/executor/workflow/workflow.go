@@ -42,6 +42,10 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 		return engine.Result{}, c.stopped
 	}
 
+	if c.unknown != nil {
+		c.unknown.GoOn()
+	}
+
 	raw, encoded := workflow.JSON(result, record.MaxTextBytes)
 	if encoded != nil {
 		return engine.Result{}, fmt.Errorf("encode the result: %w", encoded)
