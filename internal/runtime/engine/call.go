@@ -437,6 +437,7 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 	}
 
 	waits := c.change(record.Waiting)
+	waits.StartTime = c.row.StartTime
 	if n := len(q.State); 0 < n && n <= maxAsked && r.redact(string(q.State)) == string(q.State) {
 		waits.Metadata, _ = json.Marshal(map[string]json.RawMessage{"asked": q.State}) // is valid
 	}
@@ -444,7 +445,6 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 	a, err := r.ask(ctx, key, w, waits)
 	if err != nil {
 		if parked := new(parkedError); errors.As(err, &parked) {
-			waits.StartTime = c.row.StartTime
 			c.keep(waits)
 		}
 		return tool.Answer{}, err

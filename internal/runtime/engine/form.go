@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/record"
@@ -17,10 +16,7 @@ import (
 
 const (
 	// FormTool is the name of the tool that asks the user to fill in a form.
-	FormTool = "form"
-	// formQueue is how long a form waits for another one of its tree.
-	formQueue = 5 * time.Minute
-
+	FormTool     = "form"
 	formTimedOut = "Input timeout occurred"
 )
 
@@ -67,12 +63,6 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 		return c.recordEnd(record.Failed, tool.BadArguments(err), "tool"), nil
 	}
 
-	if *c.row.State == record.Waiting && c.row.StartTime != nil && c.step.run.now().Sub(*c.row.StartTime) > formQueue {
-		if _, err := c.step.run.engine.store.Row(ctx, c.questionKey()); errors.Is(err, record.ErrNotFound) {
-			return c.recordEnd(record.Failed, tool.Failure("Another form of this run waited for too long."), "form_queue"), nil
-		}
-	}
-
 	waits := c.change(record.Waiting)
 	if waits.StartTime = c.row.StartTime; waits.StartTime == nil {
 		waits.StartTime = new(c.step.run.now())
@@ -99,14 +89,6 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 }
 
 func formKey(c *calling) string { return "form-" + c.row.ToolCallID }
-
-// questionKey is the key of the wait of a form.
-func (c *calling) questionKey() record.Key {
-	r := c.step.run.run
-	return record.Key{
-		Kind: record.KindWait, Root: r.RootPlanID, Parent: r.PlanID, ID: derive("wait-", r.PlanID, formKey(c)),
-	}
-}
 
 // stringMaps returns the fields of a form as they are on record.
 func stringMaps(inputs []formInput) ([]map[string]string, error) {

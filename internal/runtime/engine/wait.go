@@ -143,7 +143,7 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 	switch err := r.write(append(changes, row), ops...); {
 	case errors.Is(err, runstore.ErrFormWaits):
 		r.addLater(changes...)
-		return &parkedError{until: r.now().Add(formEvery), human: true}
+		return &parkedError{until: r.now().Add(r.formPause(changes)), human: true}
 	case err != nil:
 		return err
 	}
@@ -151,8 +151,21 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 	return &parkedError{until: optional.Value(row.ExpiresAt), human: true}
 }
 
-// formEvery is how often a form looks whether it can be shown.
-const formEvery = time.Second
+// How often a form looks whether it can be shown: at first, and when it has waited for long.
+const (
+	formEvery  = time.Second
+	formSeldom = 10 * time.Second
+)
+
+// formPause returns after which time a form looks again: an eighth of what its call has waited. changes have the call.
+func (r *Run) formPause(changes []record.Change) time.Duration {
+	for _, change := range changes {
+		if call, ok := change.(*record.ActTool); ok && call.StartTime != nil {
+			return min(max(r.now().Sub(*call.StartTime)/8, formEvery), formSeldom)
+		}
+	}
+	return formEvery
+}
 
 func answerOf(row *record.Wait) (Answer, error) {
 	a := Answer{

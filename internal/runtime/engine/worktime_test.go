@@ -83,6 +83,79 @@ func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 	}
 }
 
+// X2: neither the queue nor a pause is time of the run.
+func TestQueueAndPauseAreNotTheRuns(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	h := blocking(t, b, tool.Policy{})
+	id := h.Start("worker", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 30} })
+	storetest.Exec(t, h.Store, "UPDATE actlog.run SET created_at = now() - INTERVAL '1 day', due_at = now() - INTERVAL '1 day'")
+
+	stop := h.Work(h.Engine)
+	<-b.begun
+	if err := h.Runs.Control(t.Context(), id, runstore.Pause, ""); err != nil {
+		t.Fatal(err)
+	}
+	close(b.free)
+
+	h.Await(id, record.Paused)
+	storetest.Until(t, "no clock goes", func() bool {
+		return number(t, h, "SELECT count(*) FROM actlog.run WHERE clock IS NOT NULL") == 0
+	})
+	stop()
+
+	storetest.Exec(t, h.Store, "UPDATE actlog.worker SET age = age + 86400")
+	h.Work(h.NewEngine(nil))
+	if err := h.Runs.Control(t.Context(), id, runstore.Resume, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.Await(id, record.Completed)
+	if worked := number(t, h, "SELECT ceil(max(worked)) FROM actlog.run"); worked < 1 || worked > 30 {
+		t.Errorf("the run worked for %d s", worked)
+	}
+}
+
+// X2: a form that queues behind another one has no end either, however long that waits.
+func TestAQueuedFormHasNoEnd(t *testing.T) {
+	t.Parallel()
+	asks := call("agent.asks", object{"request": "Ask."})
+	h := build(t, []scriptmodel.Scene{
+		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
+			[]scriptmodel.ToolCall{asks, asks}, terminate("done"))},
+		{Name: "asks", Turns: calls([]scriptmodel.ToolCall{
+			call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}}),
+		}, terminate("asked"))},
+	}, map[string]define.Definition{
+		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asks"}}, "asks": {Tools: []string{"form"}},
+	}, nil)
+
+	h.Work(h.Engine)
+	id := h.Start("parent", "Go.")
+	storetest.Until(t, "one form is shown, and the other waits for it", func() bool {
+		return len(h.Waits()) == 1 &&
+			number(t, h, "SELECT count(*) FROM actlog.act_tool_info WHERE name = 'form' AND state = 'WAITING'") == 2
+	})
+
+	// As if both had waited for a day.
+	storetest.Exec(t, h.Store, "UPDATE actlog.act_tool_info SET start_time = start_time - INTERVAL '1 day'")
+	for answered := range 2 {
+		storetest.Until(t, "a form is shown", func() bool {
+			return len(h.Waits()) == 1 && number(t, h, "SELECT count(*) FROM actlog.wait_state") == answered+1
+		})
+		if n := number(t, h, "SELECT count(*) FROM actlog.wait_state WHERE expires_at IS NOT NULL"); n > 0 {
+			t.Errorf("%d waits have an end that nobody gave them", n)
+		}
+		if err := h.Decide(h.Waits()[0], record.Submitted, "submit", "Oslo"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	h.Await(id, record.Completed)
+	if n := number(t, h, "SELECT count(*) FROM actlog.act_tool_info WHERE name = 'form' AND state = 'COMPLETED'"); n != 2 {
+		t.Errorf("%d forms were answered", n)
+	}
+}
+
 // number returns the number that a statement selects.
 func number(t *testing.T, h *enginetest.House, sql string) (n int) {
 	t.Helper()

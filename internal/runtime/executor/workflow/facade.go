@@ -200,8 +200,10 @@ func (p *place) CallTool(ctx context.Context, name string, arguments any) (strin
 
 	index := p.next
 	p.next++
+
 	uses := define.Definition{Tools: p.flow.Tools, MCPServers: p.flow.MCPServers, EnableWrite: true}
-	result, err := p.run.CallTool(ctx, index, model.ToolCall{Name: name, Arguments: string(raw)}, uses, p.flow.Policies)
+	one := model.ToolCall{Name: name, Arguments: string(raw)}
+	result, kind, err := p.run.CallTool(ctx, index, one, uses, p.flow.Policies)
 	if undecided, ok := errors.AsType[*engine.UndecidedError](err); ok {
 		p.unknown = &unknown{undecided}
 		p.note(name, toolStep, err.Error())
@@ -212,8 +214,8 @@ func (p *place) CallTool(ctx context.Context, name string, arguments any) (strin
 	}
 
 	p.note(name, toolStep, result.Text)
-	if result.Failed {
-		return result.Text, &failed{"tool", converse.ToolFailed(name, result.Text)}
+	if kind != "" {
+		return result.Text, &failed{kind, converse.ToolFailed(name, result.Text)}
 	}
 	return result.Text, nil
 }

@@ -178,3 +178,21 @@ func TestUnknownIsNotAnswered(t *testing.T) {
 		t.Errorf("the wait is %s", got)
 	}
 }
+
+// TestNobodyAnswersAFunction checks the error kind of a run that cannot go on without a form, or an approval, which
+// nobody answered in time.
+func TestNobodyAnswersAFunction(t *testing.T) {
+	t.Parallel()
+	h := builds(t, tool.Policy{Approval: true, WaitTimeout: 50 * time.Millisecond})
+	h.work("1", doing(wires))
+	p := h.Ended(h.start())
+	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "wait_timed_out" || h.done() != "" {
+		t.Errorf("it is %s, %s: %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+	}
+
+	call := h.Step(p).Cycles[0].ToolCalls[0].Record
+	wait := storetest.Query[string](t, h.Store, "SELECT state FROM actlog.wait_state")
+	if text(call.ErrorKind) != "wait_timed_out" || wait != "TIMED_OUT" {
+		t.Errorf("the call is %s, the wait %s", text(call.ErrorKind), wait)
+	}
+}
