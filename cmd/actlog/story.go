@@ -218,7 +218,8 @@ func (s *story) pause(r *runView) {
 		return
 	}
 	s.line(0, s.view.yellow("waits for"), words.Shorten(strings.Join(r.WaitingFor, ", "), 400))
-	s.line(0, s.view.exact("It goes on by itself; "+resume+" asks at once."))
+	goesOn := "It goes on when that is there; " + resume + " tries at once."
+	s.line(0, s.view.exact(goesOn))
 }
 
 // sinceWhen returns what a run waits for, and since when, without what changes while it does: the last error.

@@ -160,7 +160,7 @@ func TestPaused(t *testing.T) {
 	row("RUNNING")
 
 	want := "waits for  model:default is away since 2026-11-20T10:00:00Z: network: refused\n" +
-		"It goes on by itself; actlog resume p asks at once.\npaused  actlog resume p makes it go on\nit goes on\n"
+		"It goes on when that is there; actlog resume p tries at once.\npaused  actlog resume p makes it go on\nit goes on\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

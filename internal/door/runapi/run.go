@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/internal/runtime/engine"
@@ -187,10 +188,16 @@ func stands(d *runstore.RunDetail) bool { return runs.Idle(d) || runs.Parked(d) 
 // answered reports whether a request for an answer is to be answered: the run has ended, or is parked.
 func answered(d *runstore.RunDetail) bool { return d.State.Terminal() || runs.Parked(d) }
 
-// parked says that a run waits until something is back, such as a model, and goes on by itself then.
+// parkedFor is when to ask again about a run that is parked, in seconds, if nobody knows when it goes on.
+const parkedFor = 30
+
+// parked says what a run waits for, such as a model that is away, and that it goes on without the request.
 func parked(d *runstore.RunDetail) *httpd.Problem {
-	in := max(math.Ceil(time.Until(*d.DueAt).Seconds()), 1)
-	p := httpd.Later(int(in), "The run waits for "+strings.Join(d.WaitingFor, ", ")+". It goes on by itself: "+
+	in := parkedFor
+	if due := optional.Value(d.DueAt); due.After(time.Now()) {
+		in = int(math.Ceil(time.Until(due).Seconds()))
+	}
+	p := httpd.Later(in, "The run waits for "+strings.Join(d.WaitingFor, ", ")+". It goes on when that is there: "+
 		"GET /api/v1/runs/"+d.Plan.CurrentPlanID+" says how it stands.")
 	p.PlanID = d.Plan.CurrentPlanID
 	return p

@@ -88,11 +88,11 @@ func TestParked(t *testing.T) {
 	})
 
 	p := s.get("/runs/"+id, http.StatusOK)
-	if got := p.buttons(); got != "Ask now, Pause, Stop for good" {
+	if got := p.buttons(); got != "Try now, Pause, Stop for good" {
 		t.Errorf("it may %q", got)
 	}
 	if got := text(p.one("class", "parked")); !strings.Contains(got, "model:default is away since 2") ||
-		!strings.Contains(got, "busy <b>") || !strings.Contains(got, "and asks again at ") {
+		!strings.Contains(got, "busy <b>") || !strings.Contains(got, "and tries again at ") {
 		t.Errorf("it says %q", got)
 	}
 

@@ -120,6 +120,7 @@ func (c *calling) find() error {
 	if c.row != nil {
 		c.past = cycle.past[c.row.ToolCallID]
 	}
+
 	switch {
 	case c.row == nil: // the executor calls it, not the model
 		c.row = s.newCall(c.seq, c.index, c.call, c.t)
@@ -129,6 +130,7 @@ func (c *calling) find() error {
 		name := cmp.Or(optional.Value(c.row.Name), "a tool without a name")
 		return c.mismatch("is on record as %s, not %s", name, c.call.Name)
 	}
+
 	if err := c.sameArguments(); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ package runs
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -12,11 +14,13 @@ import (
 
 // Idle reports whether a run has ended, or goes on only when somebody does something.
 func Idle(d *runstore.RunDetail) bool {
-	return d.State.Terminal() || d.State == record.Waiting || d.State == record.Paused && !Parked(d)
+	awaitsModel := func(what string) bool { return strings.HasPrefix(what, "model:") }
+	paused := d.State == record.Paused && !slices.ContainsFunc(d.WaitingFor, awaitsModel)
+	return d.State.Terminal() || d.State == record.Waiting || paused
 }
 
-// Parked reports whether a run is paused until something is back that it needs, such as a model. It goes on by itself.
-func Parked(d *runstore.RunDetail) bool { return d.State == record.Paused && d.DueAt != nil }
+// Parked reports whether a run is paused until there is something that it needs, such as a model that is away.
+func Parked(d *runstore.RunDetail) bool { return d.State == record.Paused && len(d.WaitingFor) > 0 }
 
 // Decider is the store as decisions use it.
 type Decider interface {

@@ -102,8 +102,8 @@ const (
         ) THEN 'PAUSED'
         ELSE p.state
     END`
-	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, and the code
-	// that fits the record of runs.
+	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, and the
+	// code that fits the record of runs.
 	waitingFor = `(
         SELECT array_agg(DISTINCT f.what ORDER BY f.what)
         FROM (
