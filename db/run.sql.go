@@ -294,7 +294,8 @@ const RunClaim = `-- name: RunClaim :many
 WITH open AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
     FROM actlog.run AS r
-    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ $3::text[]
+    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done
+        AND (r.needs <@ $3::text[] OR r.desired <> 'RUN')
         AND (r.lost = $4::integer AND r.desired = 'RUN') = $5::boolean
     ORDER BY r.due_at
     LIMIT 1000
@@ -373,7 +374,8 @@ type RunClaimRow struct {
 }
 
 // Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
-// time decides. Runs that lost lone_at workers in a row are claimed alone, but for those that should stop or pause.
+// time decides. Runs that lost lone_at workers in a row are claimed alone, but for those that should stop or pause. To
+// stop or to pause one, a worker needs nothing that it provides.
 func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
 	rows, err := db.Query(ctx, RunClaim,
 		arg.WorkerID,

@@ -238,11 +238,13 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND NO
 
 -- name: RunClaim :many
 -- Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
--- time decides. Runs that lost lone_at workers in a row are claimed alone, but for those that should stop or pause.
+-- time decides. Runs that lost lone_at workers in a row are claimed alone, but for those that should stop or pause. To
+-- stop or to pause one, a worker needs nothing that it provides.
 WITH open AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
     FROM actlog.run AS r
-    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ @provides::text[]
+    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done
+        AND (r.needs <@ @provides::text[] OR r.desired <> 'RUN')
         AND (r.lost = @lone_at::integer AND r.desired = 'RUN') = @alone::boolean
     ORDER BY r.due_at
     LIMIT 1000

@@ -35,6 +35,14 @@ func canonical(arguments string) (string, error) {
 	return string(text), nil
 }
 
+// recorded returns the arguments of a call as they may be on record. Those of a model are redacted before anything is
+// called; the code of a workflow may call a tool with something that only the tool is to see.
+func (r *Run) recorded(arguments string) string {
+	text, _ := canonical(arguments) // bad ones are on record as they are
+	text, _ = canonical(r.redact(text))
+	return text
+}
+
 // escapedNUL is how canonical JSON writes the character NUL.
 const escapedNUL = `\u0000`
 

@@ -164,12 +164,14 @@ func (c *calling) subject(a about) json.RawMessage {
 	return b
 }
 
-// parameters returns the arguments of the call as JSON. Bad ones, of a call that an earlier version made, are a text.
+// parameters returns the arguments of the call as JSON, as they may be on record. Bad ones, of a call that an earlier
+// version made, are a text.
 func (c *calling) parameters() json.RawMessage {
-	if c.bad == nil {
-		return json.RawMessage(c.call.Arguments)
+	shown := c.step.run.recorded(c.call.Arguments)
+	if c.bad == nil && json.Valid([]byte(shown)) {
+		return json.RawMessage(shown)
 	}
-	text, _ := json.Marshal(c.call.Arguments) // a text
+	text, _ := json.Marshal(shown) // a text
 	return text
 }
 

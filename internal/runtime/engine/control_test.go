@@ -564,6 +564,27 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
+// TestStopWhatNobodyCanRun: a run that needs what no worker has is stopped all the same.
+func TestStopWhatNobodyCanRun(t *testing.T) {
+	t.Parallel()
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: []scriptmodel.Turn{{ToolCalls: terminate("done")}}}},
+		map[string]define.Definition{"a": {}}, nil)
+	id := h.Start("a", "Go.")
+	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE actlog.run SET needs = needs || '{tool:gone}'::text[]"); err != nil {
+		t.Fatal(err)
+	}
+
+	h.Work(h.Engine)
+	if err := h.Runs.Control(t.Context(), id, runstore.Pause, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	h.Await(id, record.Paused)
+	if err := h.Runs.Control(t.Context(), id, runstore.Stop, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	h.Await(id, record.Cancelled)
+}
+
 // TestModelErrors checks B31: errors that may pass are tried again, and each try is on record; others
 // fail the run.
 func TestModelErrors(t *testing.T) {

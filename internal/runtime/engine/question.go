@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -148,16 +149,23 @@ func answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 	return tool.Answer{Decision: tool.Accept, Values: values}, nil
 }
 
-// numberOf returns the number that a human wrote: a float64, or a [json.Number] where that would be another number.
+// maxExactDigits bounds the whole numbers that are kept exactly. A float64 has at most 309 digits.
+const maxExactDigits = 400
+
+// numberOf returns the number that a human wrote: a float64, or a [json.Number] where that would be another whole
+// number.
 func numberOf(text string) (any, bool) {
 	text = strings.TrimSpace(text)
-	exact, ok := new(big.Rat).SetString(text)
 	n, err := strconv.ParseFloat(text, 64)
-	if !ok || err != nil || strings.ContainsAny(text, "_/xXpP") {
+	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) || strings.ContainsAny(text, "_xXpP") {
 		return nil, false
 	}
 
-	if new(big.Rat).SetFloat64(n).Cmp(exact) != 0 && json.Valid([]byte(text)) && !strings.ContainsAny(text, ".eE") {
+	if len(text) > maxExactDigits || !json.Valid([]byte(text)) {
+		return n, true
+	}
+	whole, isWhole := new(big.Int).SetString(text, 10)
+	if isWhole && new(big.Rat).SetFloat64(n).Cmp(new(big.Rat).SetInt(whole)) != 0 {
 		return json.Number(text), true
 	}
 	return n, true

@@ -443,7 +443,7 @@ func (s *Step) clean(m *model.Message) {
 
 // newCall returns a call that the model asks for, as it is put on record before it begins.
 func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *record.ActTool {
-	parameters, _ := canonical(call.Arguments) // bad ones are on record as they are
+	parameters := s.run.recorded(call.Arguments)
 	c := &record.ActTool{
 		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, ToolCallID: derive("toolcall-", s.id, seq, index),
 		CallIndex:      new(int64(index)),
