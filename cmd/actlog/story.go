@@ -217,7 +217,7 @@ func (s *story) pause(r *runView) {
 		s.line(0, s.view.yellow("paused"), s.view.exact(resume+" makes it go on"))
 		return
 	}
-	s.line(0, s.view.yellow("waits for"), words.Shorten(strings.Join(r.WaitingFor, ", "), 400))
+	s.line(0, s.view.yellow("waits:"), words.Shorten(strings.Join(r.WaitingFor, ", "), 400))
 	goesOn := "It goes on when that is there; " + resume + " tries at once."
 	s.line(0, s.view.exact(goesOn))
 }

@@ -159,7 +159,7 @@ func TestPaused(t *testing.T) {
 	s.pause(&runView{State: "PAUSED"})
 	row("RUNNING")
 
-	want := "waits for  model:default is away since 2026-11-20T10:00:00Z: network: refused\n" +
+	want := "waits:  model:default is away since 2026-11-20T10:00:00Z: network: refused\n" +
 		"It goes on when that is there; actlog resume p tries at once.\npaused  actlog resume p makes it go on\nit goes on\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

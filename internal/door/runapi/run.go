@@ -197,7 +197,7 @@ func parked(d *runstore.RunDetail) *httpd.Problem {
 	if due := optional.Value(d.DueAt); due.After(time.Now()) {
 		in = int(math.Ceil(time.Until(due).Seconds()))
 	}
-	p := httpd.Later(in, "The run waits for "+strings.Join(d.WaitingFor, ", ")+". It goes on when that is there: "+
+	p := httpd.Later(in, "The run waits: "+strings.Join(d.WaitingFor, "; ")+". It goes on by itself when that is over: "+
 		"GET /api/v1/runs/"+d.Plan.CurrentPlanID+" says how it stands.")
 	p.PlanID = d.Plan.CurrentPlanID
 	return p

@@ -92,7 +92,7 @@ func TestParked(t *testing.T) {
 		t.Errorf("it may %q", got)
 	}
 	if got := text(p.one("class", "parked")); !strings.Contains(got, "model:default is away since 2") ||
-		!strings.Contains(got, "busy <b>") || !strings.Contains(got, "and tries again at ") {
+		!strings.Contains(got, "busy <b>") || !strings.Contains(got, "Tries again at ") {
 		t.Errorf("it says %q", got)
 	}
 
