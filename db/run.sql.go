@@ -870,7 +870,7 @@ func (q *Queries) RunMendDue(ctx context.Context, db DBTX, before time.Time) (in
 const RunMismatch = `-- name: RunMismatch :exec
 UPDATE actlog.run AS r
 SET release = NULLIF($1::text, ''), mismatch = $2::text, mismatch_at = $3::text,
-    needs = array_remove(r.needs, 'release:' || $1::text) || CASE WHEN $1::text <> '' AND r.desired = 'RUN' THEN ARRAY['release:' || $1::text] ELSE '{}' END
+    needs = array_remove(r.needs, 'release:' || $1::text) || CASE WHEN $1::text <> '' THEN ARRAY['release:' || $1::text] ELSE '{}' END
 WHERE r.root_plan_id = $4::text AND r.plan_id = $5::text
 `
 
@@ -883,7 +883,7 @@ type RunMismatchParams struct {
 }
 
 // Notes that the code of a worker does other things than are on record of a run. From now on the run needs a worker of the
-// release on which it last went on; empty: that is not known, and any will do. Any worker stops or pauses it.
+// release on which it last went on; empty: that is not known, and any will do.
 func (q *Queries) RunMismatch(ctx context.Context, db DBTX, arg RunMismatchParams) error {
 	_, err := db.Exec(ctx, RunMismatch,
 		arg.Release,

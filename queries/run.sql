@@ -180,10 +180,10 @@ WHERE x.root_plan_id = @root_plan_id::text AND x.plan_id = @plan_id::text
 
 -- name: RunMismatch :exec
 -- Notes that the code of a worker does other things than are on record of a run. From now on the run needs a worker of the
--- release on which it last went on; empty: that is not known, and any will do. Any worker stops or pauses it.
+-- release on which it last went on; empty: that is not known, and any will do.
 UPDATE actlog.run AS r
 SET release = NULLIF(@release::text, ''), mismatch = @mismatch::text, mismatch_at = @mismatch_at::text,
-    needs = array_remove(r.needs, 'release:' || @release::text) || CASE WHEN @release::text <> '' AND r.desired = 'RUN' THEN ARRAY['release:' || @release::text] ELSE '{}' END
+    needs = array_remove(r.needs, 'release:' || @release::text) || CASE WHEN @release::text <> '' THEN ARRAY['release:' || @release::text] ELSE '{}' END
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
 -- name: RunFits :exec

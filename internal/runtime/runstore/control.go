@@ -90,8 +90,11 @@ func (s *Store) control(
 		if err != nil {
 			return err
 		}
-		if err := queries.RunTryCode(ctx, tx, db.RunTryCodeParams{RootPlanID: run.RootPlanID, PlanID: planID}); err != nil {
-			return err
+		if action == Resume { // a worker needs nothing to stop or to pause a run
+			try := db.RunTryCodeParams{RootPlanID: run.RootPlanID, PlanID: planID}
+			if err := queries.RunTryCode(ctx, tx, try); err != nil {
+				return err
+			}
 		}
 		return queries.ControlAdd(ctx, tx, db.ControlAddParams{
 			RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action),
