@@ -74,9 +74,6 @@ func (e *Error) Answered() bool {
 	return false
 }
 
-// maxPause is the longest pause that is not the provider's wish.
-const maxPause = 60 * time.Second
-
 // Pause returns how long to wait before attempt, of which the first is 1, when the attempt before it
 // ended with err: 2, 4, 8 seconds and so on, up to 60, or what the provider asks for if that is
 // longer. It reports false if err does not pass by waiting. How often to try is up to the caller.
@@ -86,9 +83,5 @@ func Pause(err error, attempt int) (time.Duration, bool) {
 		return 0, false
 	}
 
-	pause := maxPause
-	if n := max(attempt-1, 1); n < 6 {
-		pause = time.Second << n
-	}
-	return max(pause, failed.RetryAfter), true
+	return max(defaultPatience.Retry.After(attempt-1), failed.RetryAfter), true
 }

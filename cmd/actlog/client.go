@@ -131,7 +131,6 @@ type runView struct {
 	Error, ErrorKind                          string
 	Waits                                     []waitView
 	WaitingFor                                []string
-	DueAt                                     *time.Time
 	Takeovers                                 int64
 	CreatedAt, StartTime, EndTime             *time.Time
 	Total                                     figuresView

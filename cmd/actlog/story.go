@@ -218,8 +218,7 @@ func (s *story) pause(r *runView) {
 		return
 	}
 	s.line(0, s.view.yellow("waits:"), words.Shorten(strings.Join(r.WaitingFor, ", "), 400))
-	goesOn := "It goes on when that is there; " + resume + " tries at once."
-	s.line(0, s.view.exact(goesOn))
+	s.line(0, s.view.exact("It goes on when that is there; "+resume+" tries at once."))
 }
 
 // sinceWhen returns what a run waits for, and since when, without what changes while it does: the last error.

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
@@ -136,8 +134,8 @@ func (r *Run) parkedFor(m Model, w runstore.ModelWait) error {
 	p := model.PatienceWith(m.Model)
 	w.ErrorMessage, w.ProbeIn = tool.Cut(w.ErrorMessage, maxAwayMessage), p.Probe.After(1)
 	until := w.Since.Add(p.GiveUpAfter)
-	if w.Alone {
-		until = slices.MinFunc([]time.Time{until, r.now().Add(p.Probe.Most)}, time.Time.Compare)
+	if again := r.now().Add(p.Probe.Most); w.Alone && again.Before(until) {
+		until = again
 	}
 	return &parkedError{until: until, models: map[string]runstore.ModelWait{m.Configured: w}}
 }
