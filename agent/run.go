@@ -33,6 +33,9 @@ type Run struct {
 	// WaitingFor is what the run needs and no live worker has, such as tool:weather or model:default; or
 	// workflow:refund@1.4 and what differs, if it waits for the code of that release.
 	WaitingFor []string
+	// DueAt is when the run, or one below it, goes on at the latest without that something happens, such as when a model
+	// that is away is asked next. Zero: a worker carries it, it waits without an end, or has ended.
+	DueAt time.Time
 	// Takeovers is how often another worker went on with the run because its worker was lost.
 	Takeovers int64
 	// Figures are those of the run itself. Total includes the runs below it.
@@ -62,9 +65,9 @@ func (r *Runtime) Read(ctx context.Context, planID string) (*Run, error) {
 	return runOf(d), nil
 }
 
-// Wait returns a run when it has ended, or goes on only when something happens: when a human decides what
-// it waits for, or resumes it. While Postgres is away, it waits. The error wraps [record.ErrNotFound] if
-// there is no run of that plan, or the cause of the end of ctx.
+// Wait returns a run when it has ended, or goes on only when something happens: when a human decides what it waits for,
+// or resumes it. While Postgres is away, or a model of the run, it waits. The error wraps [record.ErrNotFound] if there
+// is no run of that plan, or the cause of the end of ctx.
 func (r *Runtime) Wait(ctx context.Context, planID string) (run *Run, err error) {
 	err = r.during(func() error {
 		d, err := r.await(ctx, planID, runs.Idle)
@@ -143,8 +146,8 @@ func runOf(d *runstore.RunDetail) *Run {
 		Executor: d.Executor, Name: optional.Value(d.Name), Title: optional.Value(p.Title),
 		State: d.State, Result: optional.Value(p.Summary),
 		Error: optional.Value(p.ErrorMessage), ErrorKind: optional.Value(p.ErrorKind),
-		WaitingFor: d.WaitingFor,
-		Takeovers:  d.Takeovers, Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
+		WaitingFor: d.WaitingFor, DueAt: optional.Value(d.DueAt),
+		Takeovers: d.Takeovers, Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
 		CreatedAt: optional.Value(d.CreatedAt), StartTime: optional.Value(p.StartTime), EndTime: optional.Value(p.EndTime),
 	}
 

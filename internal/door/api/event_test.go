@@ -32,17 +32,17 @@ import (
 
 // stream is a stream of events that a test reads.
 type stream struct {
-	t      testing.TB
-	lean   bool
-	resp   *http.Response
-	events chan sse.Event
-	err    error // once events is closed
-	cancel context.CancelFunc
-	cursor string
-	rows   map[string]obj // by kind and key, as they were last sent
-	plans  map[string]obj
-	texts  map[string]string // of cycles, as deltas brought them
-	told   map[string]obj    // how far calls have come, by call and attempt
+	t        testing.TB
+	lean     bool
+	resp     *http.Response
+	events   chan sse.Event
+	err      error // once events is closed
+	cancel   context.CancelFunc
+	cursor   string
+	rows     map[string]obj // by kind and key, as they were last sent
+	plans    map[string]obj
+	texts    map[string]string // of cycles, as deltas brought them
+	progress map[string]obj    // how far calls have come, by call and attempt
 }
 
 // open begins a stream at a path. Headers come in pairs.
@@ -74,7 +74,7 @@ func (c *client) open(path string, header ...string) *stream {
 
 	s := &stream{
 		t: c.T, lean: strings.Contains(path, "lean=true"), resp: resp, events: make(chan sse.Event), cancel: cancel,
-		rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{}, told: map[string]obj{},
+		rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{}, progress: map[string]obj{},
 	}
 	go func() {
 		defer resp.Body.Close()
@@ -166,7 +166,7 @@ func (s *stream) learn(e sse.Event, data *obj) {
 
 	switch e.Type {
 	case "progress":
-		s.told[fmt.Sprint((*data)["toolCallId"], " ", (*data)["attempt"])] = *data
+		s.progress[fmt.Sprint((*data)["toolCallId"], " ", (*data)["attempt"])] = *data
 	case "delta":
 		s.texts[deltaOf(*data)] += (*data)["text"].(string)
 	case "reset":
@@ -317,7 +317,7 @@ func TestProgressEvents(t *testing.T) {
 				deltas.Progress("p", "p", "s", 0, "meeting", 1, record.Progress{Done: &i})
 			}
 		})
-		s.until("the sender knows the watcher", func() bool { return s.told["meeting 1"] != nil })
+		s.until("the sender knows the watcher", func() bool { return s.progress["meeting 1"] != nil })
 		stop()
 		sending.Wait()
 	}
@@ -328,12 +328,12 @@ func TestProgressEvents(t *testing.T) {
 	deltas.Progress("p", "p", "s", 0, "call", 2, record.Progress{Done: new(2.5), Total: new(3.0), Message: &text})
 	deltas.Progress("p", "p", "s", 0, "call", 1, record.Progress{Message: new("of a worker that lost the run")})
 	for _, s := range []*stream{here, there} {
-		s.until("the last progress", func() bool { return s.told["call 2"]["message"] == text })
+		s.until("the last progress", func() bool { return s.progress["call 2"]["message"] == text })
 		if want := (obj{
 			"planId": "p", "stepId": "s", "seq": 0.0, "toolCallId": "call", "attempt": 2.0, "done": 2.5, "total": 3.0,
 			"message": text,
-		}); !cmp.Equal(s.told["call 2"], want) || s.told["call 1"] != nil {
-			t.Errorf("it was told %v", s.told)
+		}); !cmp.Equal(s.progress["call 2"], want) || s.progress["call 1"] != nil {
+			t.Errorf("it heard %v", s.progress)
 		}
 		s.until("the text", func() bool { return s.texts["p s 0"] == "a text" })
 	}
@@ -345,8 +345,8 @@ func TestProgressEvents(t *testing.T) {
 	for _, s := range []*stream{here, there, none} {
 		s.ends()
 	}
-	if len(none.told) > 0 {
-		t.Errorf("who did not ask was told %v", none.told)
+	if len(none.progress) > 0 {
+		t.Errorf("who did not ask heard %v", none.progress)
 	}
 }
 

@@ -410,6 +410,7 @@ func TestCompletionWaits(t *testing.T) {
 		t.Errorf("message = %s", message)
 	}
 
+	expect(t, c.run(id), obj{"state": "WAITING", "dueAt": nil, "waits.0.expiresAt": nil}) // it waits without an end
 	wait := c.run(id).(obj)["waits"].([]any)[0].(obj)["waitId"].(string)
 	wantStatus(t, c.post("/api/v1/runs/"+id+"/waits/"+wait, obj{"decision": "approve"}), http.StatusOK)
 	h.Await(id, record.Completed)
