@@ -27,9 +27,10 @@ func TestCompareInBrowser(t *testing.T) {
 	b.press("e")
 	b.until("the next is open", count+`.startsWith("2 of 2")`)
 
-	if got := value[string](
-		b, `document.querySelector(".detail [aria-label=result]").innerText`,
-	); !strings.HasPrefix(first, "1 of 2") || !strings.Contains(got, "same") || !strings.Contains(got, "other") {
+	const result = `document.querySelector(".detail [aria-label=result]")`
+	b.until("its texts are there", result+` !== null`)
+	got := value[string](b, result+`.innerText`)
+	if !strings.HasPrefix(first, "1 of 2") || !strings.Contains(got, "same") || !strings.Contains(got, "other") {
 		t.Errorf("%q, then the texts are %q", first, got)
 	}
 	b.until("keys work", `document.querySelector(".top [data-key='?']") !== null`)
