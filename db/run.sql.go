@@ -11,16 +11,21 @@ import (
 )
 
 const ControlAdd = `-- name: ControlAdd :exec
-INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by, claimed_by)
-VALUES ($1::text, $2::text, $3::text, $4::text, $5::text)
+INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by, claimed_by, idempotency_key, request_sha256)
+VALUES (
+    $1::text, $2::text, $3::text, $4::text, $5::text,
+    $6::text, $7::text
+)
 `
 
 type ControlAddParams struct {
-	RootPlanID  string
-	PlanID      string
-	Action      string
-	RequestedBy *string
-	ClaimedBy   *string
+	RootPlanID     string
+	PlanID         string
+	Action         string
+	RequestedBy    *string
+	ClaimedBy      *string
+	IdempotencyKey *string
+	RequestSha256  *string
 }
 
 // Notes who asked a run for something.
@@ -31,6 +36,8 @@ func (q *Queries) ControlAdd(ctx context.Context, db DBTX, arg ControlAddParams)
 		arg.Action,
 		arg.RequestedBy,
 		arg.ClaimedBy,
+		arg.IdempotencyKey,
+		arg.RequestSha256,
 	)
 	return err
 }
@@ -50,6 +57,36 @@ type ControlApplyParams struct {
 func (q *Queries) ControlApply(ctx context.Context, db DBTX, arg ControlApplyParams) error {
 	_, err := db.Exec(ctx, ControlApply, arg.RootPlanID, arg.PlanID)
 	return err
+}
+
+const ControlByKey = `-- name: ControlByKey :one
+SELECT c.request_sha256
+FROM actlog.control_request AS c
+WHERE c.root_plan_id = $1::text AND c.plan_id = $2::text AND c.action = $3::text
+    AND c.idempotency_key = $4::text AND COALESCE(c.requested_by, '') = $5::text
+LIMIT 1
+`
+
+type ControlByKeyParams struct {
+	RootPlanID     string
+	PlanID         string
+	Action         string
+	IdempotencyKey string
+	RequestedBy    string
+}
+
+// Returns the hash of the request that asked a run for something under an idempotency key of somebody.
+func (q *Queries) ControlByKey(ctx context.Context, db DBTX, arg ControlByKeyParams) (*string, error) {
+	row := db.QueryRow(ctx, ControlByKey,
+		arg.RootPlanID,
+		arg.PlanID,
+		arg.Action,
+		arg.IdempotencyKey,
+		arg.RequestedBy,
+	)
+	var request_sha256 *string
+	err := row.Scan(&request_sha256)
+	return request_sha256, err
 }
 
 const DefinitionBody = `-- name: DefinitionBody :one
@@ -154,14 +191,15 @@ func (q *Queries) DefinitionPin(ctx context.Context, db DBTX, arg DefinitionPinP
 const RunAdd = `-- name: RunAdd :execrows
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, parent_attempt, again_of, asked_limits
 )
 SELECT
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::integer,
     $7::text[], $8::json, $9::json, $10::integer,
     $11::text, $12::text, $13::integer, $14::text,
     $15::text, $16::text, $17::text, $18::text, $19::text,
-    CASE WHEN NOT $20::boolean THEN now() END, CASE WHEN $20::boolean THEN 'PAUSE' ELSE 'RUN' END
+    CASE WHEN NOT $20::boolean THEN now() END, CASE WHEN $20::boolean THEN 'PAUSE' ELSE 'RUN' END,
+    $21::integer, $22::text, $23::json
 WHERE $1::text <> $2::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = $1::text AND p.current_plan_id = $2::text AND p.first_seen_at = transaction_timestamp()
@@ -190,6 +228,9 @@ type RunAddParams struct {
 	IdempotencyKey    *string
 	RequestSha256     *string
 	Held              bool
+	ParentAttempt     *int32
+	AgainOf           *string
+	AskedLimits       []byte
 }
 
 // Adds a run that is due, or held, unless it is there. The tree of a root run must be new: what is on record of it
@@ -216,6 +257,9 @@ func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64,
 		arg.IdempotencyKey,
 		arg.RequestSha256,
 		arg.Held,
+		arg.ParentAttempt,
+		arg.AgainOf,
+		arg.AskedLimits,
 	)
 	if err != nil {
 		return 0, err
@@ -335,7 +379,7 @@ RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired,
     EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
-    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt
 `
 
 type RunClaimParams struct {
@@ -371,6 +415,9 @@ type RunClaimRow struct {
 	AwaitsModels      bool
 	Release           *string
 	Mismatched        bool
+	EndedBefore       *time.Time
+	Anew              bool
+	ParentAttempt     *int32
 }
 
 // Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
@@ -416,6 +463,9 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.AwaitsModels,
 			&i.Release,
 			&i.Mismatched,
+			&i.EndedBefore,
+			&i.Anew,
+			&i.ParentAttempt,
 		); err != nil {
 			return nil, err
 		}
@@ -774,7 +824,7 @@ steps AS MATERIALIZED (
     WHERE a.root_plan_id = $2::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b)
 ),
 live AS (
-    SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS seq, ''::text AS id, NULL::integer AS attempt, p.state,
+    SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS seq, ''::text AS id, p.attempt, p.state,
         false AS thinks, false AS starts
     FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = $2::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
@@ -1042,6 +1092,90 @@ func (q *Queries) RunRelease(ctx context.Context, db DBTX, arg RunReleaseParams)
 	return err
 }
 
+const RunRetry = `-- name: RunRetry :exec
+UPDATE actlog.run AS r
+SET done = false, done_at = NULL, desired = 'RUN', due_at = now(), worker_id = NULL, signals = r.signals + 1, lost = 0,
+    ended_before = COALESCE(p.end_time, now()), anew = r.plan_id = $1::text,
+    needs = array_remove(r.needs, 'release:' || r.release), mismatch = NULL, mismatch_at = NULL,
+    parent_attempt = CASE WHEN r.plan_id <> $1::text THEN COALESCE(r.parent_attempt, 1) + 1 ELSE r.parent_attempt END,
+    limits = CASE WHEN r.plan_id = $2::text THEN $3::json ELSE r.limits END
+FROM actlog.plan_execution_record AS p
+WHERE r.root_plan_id = $2::text AND r.plan_id = ANY ($4::text[])
+    AND p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+`
+
+type RunRetryParams struct {
+	AnewPlanID string
+	RootPlanID string
+	Limits     []byte
+	PlanIds    []string
+}
+
+// Opens runs of a tree again. They are due, by any worker, whatever the code of the last one did. The caller holds the root
+// plan.
+func (q *Queries) RunRetry(ctx context.Context, db DBTX, arg RunRetryParams) error {
+	_, err := db.Exec(ctx, RunRetry,
+		arg.AnewPlanID,
+		arg.RootPlanID,
+		arg.Limits,
+		arg.PlanIds,
+	)
+	return err
+}
+
+const RunRetryable = `-- name: RunRetryable :one
+SELECT r.root_plan_id, r.plan_id, r.done, r.limits, r.worked, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
+    COALESCE(m.plan_id, '')::text AS mismatch_plan_id, COALESCE(m.mismatch_at, '')::text AS mismatch_at, (m.worker_id IS NOT NULL)::boolean AS mismatch_held,
+    now()::timestamptz AS now
+FROM actlog.run AS r
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+LEFT JOIN LATERAL (
+    SELECT x.plan_id, x.mismatch_at, x.worker_id
+    FROM actlog.run AS x
+    WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.mismatch IS NOT NULL AND x.desired <> 'CANCEL'
+    ORDER BY x.plan_id
+    LIMIT 1
+) AS m ON true
+WHERE r.plan_id = $1::text
+ORDER BY r.created_at DESC
+LIMIT 1
+`
+
+type RunRetryableRow struct {
+	RootPlanID     string
+	PlanID         string
+	Done           bool
+	Limits         []byte
+	Worked         float64
+	State          string
+	ErrorKind      string
+	MismatchPlanID string
+	MismatchAt     string
+	MismatchHeld   bool
+	Now            time.Time
+}
+
+// Returns what a retry of a run depends on: the newest run of a plan. mismatch_plan_id is a run of its tree whose code does not
+// fit the record.
+func (q *Queries) RunRetryable(ctx context.Context, db DBTX, planID string) (RunRetryableRow, error) {
+	row := db.QueryRow(ctx, RunRetryable, planID)
+	var i RunRetryableRow
+	err := row.Scan(
+		&i.RootPlanID,
+		&i.PlanID,
+		&i.Done,
+		&i.Limits,
+		&i.Worked,
+		&i.State,
+		&i.ErrorKind,
+		&i.MismatchPlanID,
+		&i.MismatchAt,
+		&i.MismatchHeld,
+		&i.Now,
+	)
+	return i, err
+}
+
 const RunSignal = `-- name: RunSignal :exec
 UPDATE actlog.run AS r
 SET signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
@@ -1115,6 +1249,93 @@ func (q *Queries) RunSuspect(ctx context.Context, db DBTX, arg RunSuspectParams)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
+}
+
+const RunTree = `-- name: RunTree :many
+SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
+    COALESCE(p.attempt, 1)::integer AS attempt, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
+    p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result, r.executor
+FROM actlog.plan_execution_record AS p
+JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
+WHERE p.root_plan_id = $1::text
+UNION ALL
+SELECT 'agentExecution', a.shown_plan_id, a.step_id, COALESCE(a.step_index, 0), 0, '', COALESCE(a.attempt, 1), a.state, COALESCE(a.error_kind, ''),
+    a.start_time, a.end_time, NULL, false, false, ''
+FROM actlog.agent_execution_record AS a
+WHERE a.root_plan_id = $1::text
+UNION ALL
+SELECT 'thinkAct', a.shown_plan_id, c.step_id, 0, c.seq, '', COALESCE(c.attempt, 1), c.state, COALESCE(c.error_kind, ''),
+    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, ''
+FROM actlog.agent_execution_record AS a
+JOIN actlog.think_act_record AS c ON c.root_plan_id = $1::text AND c.step_id = a.step_id AND c.part = a.part
+WHERE a.root_plan_id = $1::text
+UNION ALL
+SELECT 'actTool', a.shown_plan_id, t.step_id, COALESCE(t.call_index, 0), t.seq, t.tool_call_id, COALESCE(t.attempt, 1), t.state, COALESCE(t.error_kind, ''),
+    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', ''
+FROM actlog.agent_execution_record AS a
+JOIN actlog.act_tool_info AS t ON t.root_plan_id = $1::text AND t.step_id = a.step_id AND t.part = a.part
+WHERE a.root_plan_id = $1::text
+UNION ALL
+SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, ''
+FROM actlog.wait_state AS w
+WHERE w.root_plan_id = $1::text AND w.state = 'WAITING'
+`
+
+type RunTreeRow struct {
+	Kind           string
+	PlanID         string
+	StepID         string
+	StepIndex      int32
+	Seq            int32
+	ID             string
+	Attempt        int32
+	State          string
+	ErrorKind      string
+	StartTime      *time.Time
+	EndTime        *time.Time
+	FirstTokenTime *time.Time
+	HasMessage     bool
+	HasResult      bool
+	Executor       string
+}
+
+// Returns what is on record of the runs of a tree: their plans with their executors, steps, cycles, tool calls and open waits. The
+// times of a cycle are those of its model call. has_message: the model of a cycle has answered, in this attempt or in one
+// before. has_result: a call has a result that is not empty.
+func (q *Queries) RunTree(ctx context.Context, db DBTX, rootPlanID string) ([]RunTreeRow, error) {
+	rows, err := db.Query(ctx, RunTree, rootPlanID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RunTreeRow
+	for rows.Next() {
+		var i RunTreeRow
+		if err := rows.Scan(
+			&i.Kind,
+			&i.PlanID,
+			&i.StepID,
+			&i.StepIndex,
+			&i.Seq,
+			&i.ID,
+			&i.Attempt,
+			&i.State,
+			&i.ErrorKind,
+			&i.StartTime,
+			&i.EndTime,
+			&i.FirstTokenTime,
+			&i.HasMessage,
+			&i.HasResult,
+			&i.Executor,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const RunTryCode = `-- name: RunTryCode :exec

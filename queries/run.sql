@@ -38,14 +38,15 @@ HAVING count(*) > 0;
 -- before comes from outside.
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, parent_attempt, again_of, asked_limits
 )
 SELECT
     @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
     @needs::text[], @input::json, sqlc.narg('limits')::json, @depth::integer,
     sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
     @owner::text, @starter::text, @project::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
-    CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END
+    CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END,
+    sqlc.narg('parent_attempt')::integer, sqlc.narg('again_of')::text, sqlc.narg('asked_limits')::json
 WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id = @plan_id::text AND p.first_seen_at = transaction_timestamp()
@@ -104,7 +105,7 @@ steps AS MATERIALIZED (
     WHERE a.root_plan_id = @root_plan_id::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b)
 ),
 live AS (
-    SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS seq, ''::text AS id, NULL::integer AS attempt, p.state,
+    SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS seq, ''::text AS id, p.attempt, p.state,
         false AS thinks, false AS starts
     FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
@@ -130,6 +131,78 @@ live AS (
     WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id IN (SELECT b.plan_id FROM below AS b) AND w.state = 'WAITING'
 )
 SELECT l.kind, l.plan_id, l.step_id, l.seq, l.id, l.attempt, l.state, l.thinks, l.starts FROM live AS l;
+
+-- name: RunTree :many
+-- Returns what is on record of the runs of a tree: their plans with their executors, steps, cycles, tool calls and open waits. The
+-- times of a cycle are those of its model call. has_message: the model of a cycle has answered, in this attempt or in one
+-- before. has_result: a call has a result that is not empty.
+SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
+    COALESCE(p.attempt, 1)::integer AS attempt, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
+    p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result, r.executor
+FROM actlog.plan_execution_record AS p
+JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
+WHERE p.root_plan_id = @root_plan_id::text
+UNION ALL
+SELECT 'agentExecution', a.shown_plan_id, a.step_id, COALESCE(a.step_index, 0), 0, '', COALESCE(a.attempt, 1), a.state, COALESCE(a.error_kind, ''),
+    a.start_time, a.end_time, NULL, false, false, ''
+FROM actlog.agent_execution_record AS a
+WHERE a.root_plan_id = @root_plan_id::text
+UNION ALL
+SELECT 'thinkAct', a.shown_plan_id, c.step_id, 0, c.seq, '', COALESCE(c.attempt, 1), c.state, COALESCE(c.error_kind, ''),
+    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, ''
+FROM actlog.agent_execution_record AS a
+JOIN actlog.think_act_record AS c ON c.root_plan_id = @root_plan_id::text AND c.step_id = a.step_id AND c.part = a.part
+WHERE a.root_plan_id = @root_plan_id::text
+UNION ALL
+SELECT 'actTool', a.shown_plan_id, t.step_id, COALESCE(t.call_index, 0), t.seq, t.tool_call_id, COALESCE(t.attempt, 1), t.state, COALESCE(t.error_kind, ''),
+    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', ''
+FROM actlog.agent_execution_record AS a
+JOIN actlog.act_tool_info AS t ON t.root_plan_id = @root_plan_id::text AND t.step_id = a.step_id AND t.part = a.part
+WHERE a.root_plan_id = @root_plan_id::text
+UNION ALL
+SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, ''
+FROM actlog.wait_state AS w
+WHERE w.root_plan_id = @root_plan_id::text AND w.state = 'WAITING';
+
+-- name: RunRetry :exec
+-- Opens runs of a tree again. They are due, by any worker, whatever the code of the last one did. The caller holds the root
+-- plan.
+UPDATE actlog.run AS r
+SET done = false, done_at = NULL, desired = 'RUN', due_at = now(), worker_id = NULL, signals = r.signals + 1, lost = 0,
+    ended_before = COALESCE(p.end_time, now()), anew = r.plan_id = @anew_plan_id::text,
+    needs = array_remove(r.needs, 'release:' || r.release), mismatch = NULL, mismatch_at = NULL,
+    parent_attempt = CASE WHEN r.plan_id <> @anew_plan_id::text THEN COALESCE(r.parent_attempt, 1) + 1 ELSE r.parent_attempt END,
+    limits = CASE WHEN r.plan_id = @root_plan_id::text THEN sqlc.narg('limits')::json ELSE r.limits END
+FROM actlog.plan_execution_record AS p
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = ANY (@plan_ids::text[])
+    AND p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id;
+
+-- name: RunRetryable :one
+-- Returns what a retry of a run depends on: the newest run of a plan. mismatch_plan_id is a run of its tree whose code does not
+-- fit the record.
+SELECT r.root_plan_id, r.plan_id, r.done, r.limits, r.worked, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
+    COALESCE(m.plan_id, '')::text AS mismatch_plan_id, COALESCE(m.mismatch_at, '')::text AS mismatch_at, (m.worker_id IS NOT NULL)::boolean AS mismatch_held,
+    now()::timestamptz AS now
+FROM actlog.run AS r
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+LEFT JOIN LATERAL (
+    SELECT x.plan_id, x.mismatch_at, x.worker_id
+    FROM actlog.run AS x
+    WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.mismatch IS NOT NULL AND x.desired <> 'CANCEL'
+    ORDER BY x.plan_id
+    LIMIT 1
+) AS m ON true
+WHERE r.plan_id = @plan_id::text
+ORDER BY r.created_at DESC
+LIMIT 1;
+
+-- name: ControlByKey :one
+-- Returns the hash of the request that asked a run for something under an idempotency key of somebody.
+SELECT c.request_sha256
+FROM actlog.control_request AS c
+WHERE c.root_plan_id = @root_plan_id::text AND c.plan_id = @plan_id::text AND c.action = @action::text
+    AND c.idempotency_key = @idempotency_key::text AND COALESCE(c.requested_by, '') = @requested_by::text
+LIMIT 1;
 
 -- name: RunGain :exec
 -- Notes that a run put a result on record: the workers that it lost before do not count any more.
@@ -284,7 +357,7 @@ RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired,
     EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
-    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched;
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt;
 
 -- name: RunSuspect :one
 -- Reports whether a worker should make room for a run that is claimed alone and has been due for some time. One worker
@@ -420,8 +493,11 @@ SELECT EXISTS (
 
 -- name: ControlAdd :exec
 -- Notes who asked a run for something.
-INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by, claimed_by)
-VALUES (@root_plan_id::text, @plan_id::text, @action::text, sqlc.narg('requested_by')::text, sqlc.narg('claimed_by')::text);
+INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by, claimed_by, idempotency_key, request_sha256)
+VALUES (
+    @root_plan_id::text, @plan_id::text, @action::text, sqlc.narg('requested_by')::text, sqlc.narg('claimed_by')::text,
+    sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text
+);
 
 -- name: ControlApply :exec
 -- Notes that a run did what it was asked for.

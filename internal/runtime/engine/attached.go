@@ -12,13 +12,24 @@ import (
 )
 
 // Thought adds a thought to the next write, and to the log. number names it within the run; a thought that is on record
-// stays as it is. Each is later than the one before.
+// stays as it is, and a retry that comes to another one adds that. Each is later than the one before.
 func (r *Run) Thought(number int, t record.Thought) {
-	t.ThoughtID = derive("thought-", r.run.PlanID, number)
 	if t.Content != nil {
 		t.Content = new(r.redact(*t.Content))
 	}
+	t.ThoughtID = derive("thought-", r.run.PlanID, number)
+	if r.retried() && r.saysOther(&t) {
+		t.ThoughtID = derive("thought-", r.run.PlanID, number, *r.plan.Attempt)
+	}
 	r.addThought(t)
+}
+
+// saysOther reports whether a thought is on record under the id of one, and says something else.
+func (r *Run) saysOther(t *record.Thought) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok := r.thoughts[t.ThoughtID]
+	return ok && known != hash([]byte(optional.Value(t.Content)))
 }
 
 // addThought adds a thought, unless it is on record.
@@ -26,7 +37,7 @@ func (r *Run) addThought(t record.Thought) {
 	t.RootPlanID, t.PlanID = r.run.RootPlanID, r.run.PlanID
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.thoughts[t.ThoughtID] {
+	if _, known := r.thoughts[t.ThoughtID]; known {
 		return
 	}
 

@@ -123,9 +123,11 @@ func (c *calling) find() error {
 
 	switch {
 	case c.row == nil: // the executor calls it, not the model
-		c.row = s.newCall(c.seq, c.index, c.call, c.t)
-		cycle.calls[c.row.ToolCallID], cycle.endWritten = c.row, false
-		s.run.addLater(new(*c.row))
+		c.put(cycle, s.newCall(c.seq, c.index, c.call, c.t))
+	case s.run.isAnew(c.row.Attempt, *c.row.State, c.row.StartTime):
+		row := s.newCall(c.seq, c.index, c.call, c.t)
+		row.Attempt = c.row.Attempt
+		c.put(cycle, row)
 	case c.row.Name == nil || *c.row.Name != c.call.Name:
 		name := cmp.Or(optional.Value(c.row.Name), "a tool without a name")
 		return c.mismatch("is on record as %s, not %s", name, c.call.Name)
@@ -151,6 +153,13 @@ func (c *calling) find() error {
 		})
 	}
 	return nil
+}
+
+// put adds the call to its cycle, and to the next write. The caller holds the lock of the step.
+func (c *calling) put(to *cycle, row *record.ActTool) {
+	c.row = row
+	to.calls[row.ToolCallID], to.endWritten = row, false
+	c.step.run.addLater(new(*row))
 }
 
 // make makes the call, goes on with it, or returns its result.

@@ -101,8 +101,12 @@ func (c *calling) attempts(state record.State) (n int) {
 // over reports whether the call has its result. One whose outcome is unknown has none until somebody has decided what
 // follows.
 func (c *calling) over() bool {
-	return c.row.State.Terminal() && (*c.row.State != record.Unknown || c.row.Result != nil && !c.t.Undecided)
+	return c.row.State.Terminal() && (*c.row.State != record.Unknown || c.hasResult() && !c.t.Undecided)
 }
+
+// hasResult reports whether a call whose outcome is unknown has what is told of that. The result of an attempt before
+// was made empty.
+func (c *calling) hasResult() bool { return optional.Value(c.row.Result) != "" }
 
 // keep notes how the call stands.
 func (c *calling) keep(row *record.ActTool) {

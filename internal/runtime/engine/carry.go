@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -83,12 +82,11 @@ func (r *Run) load(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.run.Limits != nil {
-		r.limits = &Limits{}
-		if err := json.Unmarshal(r.run.Limits, r.limits); err != nil {
-			return fmt.Errorf("read the limits of run %s: %w", r.run.PlanID, err)
-		}
+	limits, err := readLimits(r.run.Limits)
+	if err != nil {
+		return fmt.Errorf("read the limits of run %s: %w", r.run.PlanID, err)
 	}
+	r.limits, r.maxSteps = &limits.Limits, limits.MaxSteps
 
 	if err := r.loadAwaits(ctx); err != nil {
 		return err
@@ -125,7 +123,9 @@ func (e *Engine) maxTakeovers(parts Parts) int {
 }
 
 func (r *Run) planRow(state record.State) *record.Plan {
-	return &record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, State: &state}
+	return &record.Plan{
+		RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Attempt: r.plan.Attempt, State: &state,
+	}
 }
 
 // finishTurn puts on record how far the run came, and lets go of it. It tries until that is done, or the
@@ -243,7 +243,7 @@ func (r *Run) release() error { return r.write(nil, append(r.clock.stopped(), ru
 // end ends the run with all that is live in it, and the call that started it.
 func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	end := r.planRow(state)
-	end.EndTime = new(r.now())
+	end.EndTime = new(r.endTime())
 	if r.plan.StartTime == nil {
 		end.StartTime = end.EndTime
 	}
@@ -271,14 +271,11 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	}
 
 	if p := r.run.Parent; p != nil {
-		call := &record.ActTool{
-			RootPlanID: r.run.RootPlanID, StepID: p.StepID, Seq: p.Seq, ToolCallID: p.ToolCallID, State: &state, Result: &text,
-			EndTime: end.EndTime,
-		}
-		if failure != nil {
-			call.ErrorKind, call.ErrorMessage = end.ErrorKind, end.ErrorMessage
-		}
-		changes = append(changes, call)
+		changes = append(changes, &record.ActTool{
+			RootPlanID: r.run.RootPlanID, StepID: p.StepID, Seq: p.Seq, ToolCallID: p.ToolCallID, Attempt: p.Attempt,
+			State: &state, Result: &text, EndTime: end.EndTime,
+			ErrorKind: end.ErrorKind, ErrorMessage: end.ErrorMessage,
+		})
 		ops = append(ops, runstore.Signal(p.PlanID))
 	}
 

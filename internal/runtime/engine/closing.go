@@ -88,7 +88,8 @@ func (c *closing) endOf(row runstore.Live, state record.State, cause *RunError) 
 	switch row.Kind {
 	case record.KindPlan:
 		return &record.Plan{
-			RootPlanID: rootID, CurrentPlanID: row.PlanID, State: &state, EndTime: &c.at, ErrorKind: kind, ErrorMessage: message,
+			RootPlanID: rootID, CurrentPlanID: row.PlanID, Attempt: row.Attempt, State: &state, EndTime: &c.at,
+			ErrorKind: kind, ErrorMessage: message,
 		}
 	case record.KindAgentExecution:
 		return &record.AgentExecution{

@@ -44,13 +44,13 @@ type Parts interface {
 	Tools(ctx context.Context, servers []string) ([]tool.Tool, error)
 	// Redact returns a text without what must not be on record.
 	Redact(text string) string
-	// Settling returns a function for a text that still grows, which is called with more of it each time. It returns how
-	// much of the text can be shown: what comes after cannot change what Redact makes of that part.
+	// Settling returns a function for a text that still grows, which is called with more of it each time. It returns
+	// how much of the text can be shown: what comes after cannot change what Redact makes of that part.
 	Settling() func(text string) int
 	// MaxTakeovers is how many workers in a row a run may lose without a result put on record; 0: the default.
 	MaxTakeovers() int
-	// Policies returns the rules for tools that are in force. They limit how many calls are made; what else holds for the
-	// calls of a run is in its definition.
+	// Policies returns the rules for tools that are in force. They limit how many calls are made; what else holds for
+	// the calls of a run is in its definition.
 	Policies() tool.Rules
 }
 
@@ -62,8 +62,8 @@ type Request struct {
 	ConversationID string
 	Project        string
 	UserID         string
-	// Starter is who asks, as the server or the program knows them: conversations and idempotency keys are theirs. Empty:
-	// nobody is known.
+	// Starter is who asks, as the server or the program knows them: conversations and idempotency keys are theirs.
+	// Empty: nobody is known.
 	Starter        string
 	Tags           []string
 	Limits         *Limits
@@ -179,6 +179,21 @@ type Continuing interface {
 	// From returns the root plan and the name of its artifact that a request goes on from, which Prepare finds
 	// in [Request.From]; an empty plan: from none.
 	From(r Request) (rootPlanID, artifact string)
+}
+
+// Sequential is an executor whose runs make their steps one after the other, and whose code decides what follows a
+// step that failed. So a retry tries only the last step again: what came of the others is decided.
+type Sequential interface {
+	Executor
+	Sequential()
+}
+
+// Concluding is an executor whose runs end with a step that answers with what came of the others. A retry that tries
+// one of them again lets it answer again.
+type Concluding interface {
+	Executor
+	// ConcludesIn returns the index of that step.
+	ConcludesIn() int
 }
 
 // Callable is an executor whose runs can be started by a tool call: <kind>.<name> starts what has that

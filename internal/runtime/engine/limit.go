@@ -18,6 +18,21 @@ type Limits struct {
 	Seconds   float64 `json:"seconds,omitempty"` // of work: not while it waits for people, or is paused or queued
 }
 
+// runLimits are the limits of a run as they are kept with it.
+type runLimits struct {
+	Limits
+	// MaxSteps is how many rounds the agent of the run has, in place of those of its definition, because a retry raised
+	// them; 0: none did.
+	MaxSteps int `json:"maxSteps,omitempty"`
+}
+
+func readLimits(kept json.RawMessage) (l runLimits, err error) {
+	if kept != nil {
+		err = json.Unmarshal(kept, &l)
+	}
+	return l, err
+}
+
 // The error kinds of runs that reached a limit.
 const (
 	LimitRounds    = "limit_rounds"
@@ -77,7 +92,13 @@ func lower[T int64 | float64](a, b T) T {
 
 func (l *Limits) none() bool { return l == nil || *l == Limits{} }
 
-func (l *Limits) json() json.RawMessage {
+func (l *Limits) json() json.RawMessage { return runLimits{Limits: *l}.json() }
+
+// json returns the limits as they are kept; nil: there are none.
+func (l runLimits) json() json.RawMessage {
+	if l == (runLimits{}) {
+		return nil
+	}
 	b, _ := json.Marshal(l) // numbers
 	return b
 }

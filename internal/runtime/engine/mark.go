@@ -28,12 +28,28 @@ func (r *Run) Same(ctx context.Context, number int, what, input string, nextStep
 	if err != nil || mark == nil {
 		return err
 	}
+
 	content := optional.Value(mark.Content)
-	if was, ok := strings.CutPrefix(content, begin); !ok || Comparable(was) != Comparable(input) {
-		return r.mismatch("thought:"+mark.ThoughtID, "on record is: %s; now it is: %s", shortText(content),
-			shortText(begin+input))
+	was, ok := strings.CutPrefix(content, begin)
+	switch {
+	case ok && Comparable(was) == Comparable(input):
+		return nil
+	case r.run.Anew && r.before(mark.Time):
+		r.replaceMark(mark, begin+input)
+		return nil
 	}
-	return nil
+	return r.mismatch("step:"+r.stepID(nextStep), "on record is: %s; now it is: %s", shortText(content),
+		shortText(begin+input))
+}
+
+// replaceMark puts another content of a mark on record with the next write.
+func (r *Run) replaceMark(mark *record.Thought, content string) {
+	next := *mark
+	next.Content, next.Time = &content, new(r.now())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noteThought(&next)
+	r.later.changes = append(r.later.changes, &next)
 }
 
 // Version returns which version of a part of the code a run goes on with: the one that is on record; 0 if the record
@@ -77,16 +93,21 @@ func (r *Run) mark(
 	return mark, nil
 }
 
-// hasStep reports whether a step is on record that was begun before the run was claimed.
+// hasStep reports whether a step is on record that was begun before the run was claimed, and is not made anew.
 func (r *Run) hasStep(ctx context.Context, index int) (bool, error) {
 	if r.plan.StartTime == nil { // nobody has carried the run before
 		return false, nil
 	}
-	_, err := r.engine.store.Row(ctx, record.Key{
-		Kind: record.KindAgentExecution, Root: r.run.RootPlanID, ID: derive("step-", r.run.PlanID, index),
+	row, err := r.engine.store.Row(ctx, record.Key{
+		Kind: record.KindAgentExecution, Root: r.run.RootPlanID, ID: r.stepID(index),
 	})
 	if errors.Is(err, record.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+
+	step := row.(*record.AgentExecution)
+	return !r.isAnew(step.Attempt, *step.State, step.StartTime), nil
 }

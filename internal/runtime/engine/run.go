@@ -51,6 +51,7 @@ type Run struct {
 	parts      Parts
 	definition json.RawMessage
 	limits     *Limits
+	maxSteps   int // in place of those of the definition of its agent; 0: those
 	clock      *workClock
 	log        *slog.Logger
 
@@ -69,10 +70,11 @@ type Run struct {
 	rounds, calls int64                      // that it has begun
 	lost          int                        // how many workers in a row were lost that held it
 	fitting       bool                       // that the code fits the record is on record
-	thoughts      map[string]bool            // that are on record, or with the next write
+	thoughts      map[string]string          // that are on record, or with the next write: what they say, by their ids
 	thoughtAt     time.Time                  // of the last of them
 	marks         map[string]*record.Thought // those that say how the code went on, by their ids; nil: the record has none
 	thrown        string                     // the first exception of a step
+	stepEnded     time.Time                  // when the last step ended
 	// awaits are the models that the run waits for, or asks whether they are back, by their names.
 	awaits map[string]runstore.ModelWait
 	// open returns the rows of the steps that were opened and have not ended, in a state.
@@ -152,6 +154,28 @@ func (r *Run) wait(ctx context.Context, d time.Duration) error {
 // now returns the time as rows have it: that of the database.
 func (r *Run) now() time.Time { return r.engine.clock.now() }
 
+// endTime returns when the run ends: later than the steps that have ended before, so that those are told apart which
+// end with it.
+func (r *Run) endTime() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return later(r.now(), r.stepEnded)
+}
+
+// noteStepEnd returns the time as that at which a step ends.
+func (r *Run) noteStepEnd() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stepEnded = r.now()
+	return r.stepEnded
+}
+
+// retried reports whether the run has ended before, and goes on in another attempt.
+func (r *Run) retried() bool { return !r.run.EndedBefore.IsZero() }
+
+// before reports whether something happened in an attempt before the present one.
+func (r *Run) before(t *time.Time) bool { return t != nil && !t.After(r.run.EndedBefore) }
+
 // redact returns a text as it may be on record.
 func (r *Run) redact(text string) string { return r.parts.Redact(text) }
 
@@ -188,9 +212,9 @@ func later(t, than time.Time) time.Time {
 // noteThought notes that a thought is on record. The caller holds r.mu, or is alone.
 func (r *Run) noteThought(t *record.Thought) {
 	if r.thoughts == nil {
-		r.thoughts = map[string]bool{}
+		r.thoughts = map[string]string{}
 	}
-	r.thoughts[t.ThoughtID] = true
+	r.thoughts[t.ThoughtID] = hash([]byte(optional.Value(t.Content)))
 	r.noteMark(t)
 	if t.Time != nil && t.Time.After(r.thoughtAt) {
 		r.thoughtAt = *t.Time

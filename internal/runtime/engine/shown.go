@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,14 +11,11 @@ import (
 
 // shownBefore returns what a human was shown of the call, as it is on record; nothing if there was no preview.
 func (c *calling) shownBefore(ctx context.Context, key string) (before about, err error) {
-	row, err := c.step.run.engine.store.Row(ctx, c.step.run.waitKey(key))
-	switch {
-	case errors.Is(err, record.ErrNotFound):
-		return about{}, nil
-	case err != nil:
+	_, row, err := c.step.run.findWait(ctx, key, nil)
+	if row == nil {
 		return about{}, err
 	}
-	_ = json.Unmarshal(row.(*record.Wait).Subject, &before) // if it was cut, it has no preview
+	_ = json.Unmarshal(row.Subject, &before) // if it was cut, it has no preview
 	return before, nil
 }
 

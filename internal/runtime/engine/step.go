@@ -36,10 +36,11 @@ type StepInfo struct {
 
 // Step is the handle of a step: one agent working on one step of a plan.
 type Step struct {
-	run   *Run
-	id    string
-	info  StepInfo
-	began time.Time
+	run     *Run
+	id      string
+	info    StepInfo
+	attempt *int64 // nil: the first
+	began   time.Time
 
 	mu     sync.Mutex
 	cycles map[int64]*cycle
@@ -61,56 +62,80 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	if err := r.boundary(ctx); err != nil {
 		return nil, err
 	}
-	s := &Step{run: r, id: derive("step-", r.run.PlanID, index), info: info, cycles: map[int64]*cycle{}}
-	row := &record.AgentExecution{
-		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: s.id, State: new(record.Running),
-	}
-
+	s := &Step{run: r, id: r.stepID(index), info: info, cycles: map[int64]*cycle{}}
 	known, err := r.openStep(ctx, s)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
-		s.began = s.run.now()
-		r.describe(row, index, info)
-		row.StartTime = &s.began
-		r.addLater(row)
+		s.beginAnew(index)
 		return s, nil
 	case err != nil:
 		return nil, err
 	}
 
-	if err := s.sameStep(index, &known.Record); err != nil {
-		return nil, err
+	s.attempt = known.Record.Attempt
+	if !r.isAnew(known.Record.Attempt, *known.Record.State, known.Record.StartTime) {
+		if err := s.sameStep(index, &known.Record); err != nil {
+			return nil, err
+		}
 	}
-	s.began = optional.Value(known.Record.StartTime)
+	s.read(known)
 
+	switch state := *known.Record.State; {
+	case state.Terminal():
+		s.ended, s.began = &known.Record, optional.Value(known.Record.StartTime)
+		r.noteException(optional.Value(known.Record.ErrorKind), optional.Value(known.Record.ErrorMessage))
+	case known.Record.StartTime == nil: // it was opened again
+		s.beginAnew(index)
+	case state != record.Running:
+		row := s.row()
+		row.State = new(record.Running)
+		r.addLater(row)
+		fallthrough
+	default:
+		s.began = *known.Record.StartTime
+	}
+	return s, nil
+}
+
+// beginAnew puts the beginning of the step on record, with the next thing that is.
+func (s *Step) beginAnew(index int) {
+	s.began = s.run.now()
+	row := s.row()
+	row.State, row.StartTime = new(record.Running), &s.began
+	s.run.describe(row, index, s.info)
+	s.run.addLater(row)
+}
+
+// read takes what is on record of the cycles of the step.
+func (s *Step) read(known *tree.Step) {
 	for _, c := range known.Cycles {
 		have := &cycle{
 			record: c.Record, calls: map[string]*record.ActTool{}, past: map[string][]record.Attempt{},
 			endWritten: c.Record.State.Terminal() && (len(c.ToolCalls) == 0 || c.Record.ActionResult != nil),
 		}
-		if c.Record.ThinkStartTime != nil {
-			r.count(1, 0)
+		if c.Record.ThinkStartTime != nil || slices.ContainsFunc(c.PastAttempts, hasStarted) {
+			s.run.count(1, 0)
 		}
 		for _, t := range c.ToolCalls {
 			have.calls[t.Record.ToolCallID], have.past[t.Record.ToolCallID] = &t.Record, t.PastAttempts
 			if begun(&t.Record) {
-				r.count(0, 1)
+				s.run.count(0, 1)
 			}
 		}
 		s.cycles[c.Record.Seq] = have
 	}
-
-	if known.Record.State.Terminal() {
-		s.ended = &known.Record
-		r.noteException(optional.Value(known.Record.ErrorKind), optional.Value(known.Record.ErrorMessage))
-	} else if *known.Record.State != record.Running {
-		r.addLater(row)
-	}
-	return s, nil
 }
 
-// openStep notes that a step is open, and returns what is on record of it. The error is [record.ErrNotFound] if nothing
-// is.
+func hasStarted(a record.Attempt) bool { return a.StartTime != nil }
+
+// isAnew reports whether a row that has no start was opened again so that the code makes it anew, whatever it was
+// before.
+func (r *Run) isAnew(attempt *int64, state record.State, start *time.Time) bool {
+	return r.run.Anew && optional.Value(attempt) > 1 && state == record.Pending && start == nil
+}
+
+// openStep notes that a step is open, and returns what is on record of it. The error is [record.ErrNotFound] if
+// nothing is.
 func (r *Run) openStep(ctx context.Context, s *Step) (*tree.Step, error) {
 	r.mu.Lock()
 	again := r.opened[s.id]
@@ -153,11 +178,18 @@ func (r *Run) Do(
 	return step, text, err
 }
 
+// stepID returns the id of the step of an index.
+func (r *Run) stepID(index int) string { return derive("step-", r.run.PlanID, index) }
+
 func (r *Run) describe(row *record.AgentExecution, index int, info StepInfo) {
 	row.StepIndex, row.ConversationID = new(int64(index)), optional.Pointer(info.ConversationID)
-	row.AgentName, row.ModelName = optional.Pointer(info.Agent), optional.Pointer(info.Model)
-	row.AgentDescription = optional.Pointer(r.redact(info.Description))
-	row.AgentRequest = optional.Pointer(r.redact(info.Request))
+	told := optional.Pointer[string]
+	if r.run.Anew { // it may be in the place of another step, which had what this one has not
+		told = func(text string) *string { return &text }
+	}
+	row.AgentName, row.ModelName = told(info.Agent), told(info.Model)
+	row.AgentDescription = told(r.redact(info.Description))
+	row.AgentRequest = told(r.redact(info.Request))
 
 	if info.MaxSteps > 0 {
 		row.MaxSteps = new(int64(info.MaxSteps))
@@ -171,7 +203,8 @@ func (r *Run) describe(row *record.AgentExecution, index int, info StepInfo) {
 // says why, and may be empty.
 func (r *Run) Skip(index int, info StepInfo, state record.State, why string) {
 	row := &record.AgentExecution{
-		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: derive("step-", r.run.PlanID, index), State: &state,
+		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: r.stepID(index),
+		Attempt: r.plan.Attempt, State: &state,
 	}
 	r.describe(row, index, info)
 	row.ErrorMessage = optional.Pointer(r.redact(why))
@@ -274,7 +307,7 @@ func (s *Step) End(result string, failure *RunError) {
 	}
 
 	end := s.row()
-	end.State, end.EndTime = new(record.Completed), new(s.run.now())
+	end.State, end.EndTime = new(record.Completed), new(s.run.noteStepEnd())
 	if failure != nil {
 		end.State = new(failure.state())
 		end.ErrorKind, end.ErrorMessage = optional.Pointer(failure.Kind), optional.Pointer(s.run.redact(failure.Message))
@@ -310,7 +343,9 @@ func (s *Step) inState(state record.State) *record.AgentExecution {
 }
 
 func (s *Step) row() *record.AgentExecution {
-	return &record.AgentExecution{RootPlanID: s.run.run.RootPlanID, PlanID: s.run.run.PlanID, StepID: s.id}
+	return &record.AgentExecution{
+		RootPlanID: s.run.run.RootPlanID, PlanID: s.run.run.PlanID, StepID: s.id, Attempt: s.attempt,
+	}
 }
 
 // endCycles ends the cycles whose calls have all ended. The caller holds s.mu.

@@ -62,7 +62,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		return tool.Result{}, err
 	}
 	child, plan, err := r.engine.newRun(ctx, r.parts, Request{Executor: s.executor.Kind(), Limits: left}, prepared,
-		derive("subplan-", c.row.ToolCallID))
+		c.subPlanID())
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -70,7 +70,9 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	child.RootPlanID, child.Owner = r.run.RootPlanID, r.run.Owner
 	child.Depth = r.run.Depth + 1
 	child.Starter, child.Project = r.run.Starter, r.run.Project
-	child.Parent = &runstore.ParentCall{PlanID: r.run.PlanID, StepID: c.step.id, Seq: c.seq, ToolCallID: c.row.ToolCallID}
+	child.Parent = &runstore.ParentCall{
+		PlanID: r.run.PlanID, StepID: c.step.id, Seq: c.seq, ToolCallID: c.row.ToolCallID, Attempt: c.row.Attempt,
+	}
 	plan.RootPlanID, plan.ParentPlanID = r.run.RootPlanID, &r.run.PlanID
 	plan.ToolCallID = new(c.row.ToolCallID)
 	plan.UserID, plan.Environment = r.plan.UserID, r.plan.Environment
@@ -84,4 +86,12 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	r.noteFits()
 	c.keep(begin)
 	return tool.Result{}, &parkedError{}
+}
+
+// subPlanID returns the id of the run that the call starts. Another attempt of the call starts another one.
+func (c *calling) subPlanID() string {
+	if n := c.number(); n > 1 {
+		return derive("subplan-", c.row.ToolCallID, n)
+	}
+	return derive("subplan-", c.row.ToolCallID)
 }

@@ -385,6 +385,7 @@ func (s *Step) newCycle(
 	names, skipped := make([]string, len(calls)), make([]string, len(calls))
 	for i, call := range calls {
 		c := s.newCall(row.Seq, i, call, t)
+		s.replaceCall(row.Seq, c, kept)
 		kept.calls[c.ToolCallID], names[i] = c, call.Name
 		if notMade != "" {
 			c.State, c.EndTime = new(record.Skipped), row.ThinkEndTime
@@ -410,6 +411,21 @@ func (s *Step) newCycle(
 	}
 	kept.record = *row
 	return kept, changes
+}
+
+// replaceCall makes a call another attempt of that in its place, if there was one: its model is asked again. The caller
+// holds s.mu, or is alone.
+func (s *Step) replaceCall(seq int64, call *record.ActTool, kept *cycle) {
+	c := s.cycles[seq]
+	if c == nil || c.calls[call.ToolCallID] == nil {
+		return
+	}
+	was := c.calls[call.ToolCallID]
+	call.Attempt, call.Result = new(max(optional.Value(was.Attempt), 1)+1), new("")
+	kept.past[call.ToolCallID] = append(slices.Clone(c.past[call.ToolCallID]), record.Attempt{
+		Number: *call.Attempt - 1, State: *was.State, StartTime: was.StartTime, EndTime: was.EndTime,
+		ErrorKind: was.ErrorKind, ErrorMessage: was.ErrorMessage,
+	})
 }
 
 // clean redacts a message of the model, and puts the arguments of its calls into their one form: before, so that

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -81,20 +80,19 @@ func (c *calling) undecided(result tool.Result) (tool.Result, error) {
 
 // isUndecided reports whether the code was told before that the outcome of the call is unknown.
 func (c *calling) isUndecided() bool {
-	return c.t.Undecided && *c.row.State == record.Unknown && c.row.Result != nil
+	return c.t.Undecided && *c.row.State == record.Unknown && c.hasResult()
 }
 
 // decided does what a human decided meanwhile about an undecided call. Without a decision it stays undecided. done
 // reports that it is not made again.
 func (c *calling) decided(ctx context.Context) (result tool.Result, done bool, err error) {
-	row, err := c.step.run.engine.store.Row(ctx, c.step.run.waitKey(c.unknownKey()))
-	var answer Answer
-	switch {
-	case errors.Is(err, record.ErrNotFound):
-	case err != nil:
+	_, row, err := c.step.run.findWait(ctx, c.unknownKey(), nil)
+	if err != nil {
 		return tool.Result{}, true, err
-	default:
-		answer.Decision = optional.Value(row.(*record.Wait).Decision)
+	}
+	var answer Answer
+	if row != nil {
+		answer.Decision = optional.Value(row.Decision)
 	}
 
 	if result, decided := c.obey(c.asItEnded(), answer); decided {

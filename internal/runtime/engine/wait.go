@@ -53,16 +53,14 @@ func (r *Run) Ask(ctx context.Context, key string, w WaitInfo) (Answer, error) {
 // go on: then that is on record when it stops.
 func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record.Change) (Answer, error) {
 	w.Subject = plainJSON(w.Subject)
-	at := r.waitKey(key)
-	known, err := r.engine.store.Row(ctx, at)
+	at, row, err := r.findWait(ctx, key, w.Subject)
 	switch {
-	case errors.Is(err, record.ErrNotFound):
-		return Answer{}, r.putQuestion(at, w, changes)
 	case err != nil:
 		return Answer{}, err
+	case row == nil:
+		return Answer{}, r.putQuestion(at, w, changes)
 	}
 
-	row := known.(*record.Wait)
 	if w.Subject != nil && row.SubjectSHA256 != nil && !isAbout(row, w.Subject) {
 		return Answer{}, r.mismatch("wait:"+at.ID, "what was asked under %q is another thing than now", key)
 	}
@@ -87,10 +85,30 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 	return Answer{State: record.TimedOut}, nil
 }
 
-// waitKey returns where the question of a key is on record.
-func (r *Run) waitKey(key string) record.Key {
-	return record.Key{
+// findWait returns where the question of a key is on record, and the question as it stands; nil: it is not there.
+// When a run is retried, a question is put again to which nobody gave an answer before the run ended. If the run
+// makes anew what its code does otherwise, that also holds for a question of a call, and for one about something else
+// than subject.
+func (r *Run) findWait(ctx context.Context, key string, subject json.RawMessage) (record.Key, *record.Wait, error) {
+	at := record.Key{
 		Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.run.PlanID, key),
+	}
+	for times := 1; ; times++ {
+		row, err := r.engine.store.Row(ctx, at)
+		if errors.Is(err, record.ErrNotFound) {
+			return at, nil, nil
+		}
+		if err != nil {
+			return at, nil, err
+		}
+
+		w := row.(*record.Wait)
+		unanswered := *w.State == record.Cancelled || *w.State == record.TimedOut
+		differs := r.run.Anew && (w.ToolCallID != nil || subject != nil && w.SubjectSHA256 != nil && !isAbout(w, subject))
+		if !r.before(w.EndTime) || !unanswered && !differs {
+			return at, w, nil
+		}
+		at.ID = derive("wait-", r.run.PlanID, key, times)
 	}
 }
 
@@ -103,8 +121,8 @@ func plainJSON(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// isAbout reports whether a wait is about a subject: by its hash, and by what it shows. Earlier versions wrote subjects
-// with more escapes, and the hash is of the text as it was written.
+// isAbout reports whether a wait is about a subject: by its hash, and by what it shows. Earlier versions wrote
+// subjects with more escapes, and the hash is of the text as it was written.
 func isAbout(row *record.Wait, subject json.RawMessage) bool {
 	written := *row.SubjectSHA256
 	if row.Subject == nil || recordable(subject) != nil { // the record has not the whole of it
@@ -157,7 +175,8 @@ const (
 	formSeldom = 10 * time.Second
 )
 
-// formPause returns after which time a form looks again: an eighth of what its call has waited. changes have the call.
+// formPause returns after which time a form looks again: an eighth of what its call has waited. changes have the
+// call.
 func (r *Run) formPause(changes []record.Change) time.Duration {
 	for _, change := range changes {
 		if call, ok := change.(*record.ActTool); ok && call.StartTime != nil {

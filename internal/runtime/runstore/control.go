@@ -20,6 +20,8 @@ const (
 	Stop   Action = "STOP"
 	Pause  Action = "PAUSE"
 	Resume Action = "RESUME"
+
+	retryAction Action = "RETRY" // see [Store.Retry]
 )
 
 var desiredBy = map[Action]Desired{Stop: DesiredCancel, Pause: DesiredPause, Resume: DesiredRun}

@@ -51,6 +51,7 @@ type ParentCall struct {
 	StepID     string
 	Seq        int64
 	ToolCallID string
+	Attempt    *int64 // nil: the first
 }
 
 // Pinned names a version of a definition.
@@ -85,6 +86,12 @@ type Run struct {
 	Release string
 	// Mismatched says that the code of the last worker did other things than are on record.
 	Mismatched bool
+	// EndedBefore is when the attempt before the present one ended; zero: it is the first.
+	EndedBefore time.Time
+	// Anew says that the present attempt makes anew what the code does otherwise than is on record.
+	Anew bool
+	// AgainOf is the run whose input it has, perhaps changed; empty: none.
+	AgainOf string
 }
 
 // NewRun is a run that is to begin.
@@ -96,6 +103,8 @@ type NewRun struct {
 	Held bool
 	// IdempotencyKey, if it is set, is that of the request, whose hash is RequestSHA256.
 	IdempotencyKey, RequestSHA256 string
+	// AskedLimits are those of the request; nil: it had none.
+	AskedLimits json.RawMessage
 }
 
 // Lease says which worker holds a run, and since which claim.
@@ -235,7 +244,7 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 		optional.Pointer(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
 		optional.Pointer(parent.PlanID), optional.Pointer(parent.StepID), seq, optional.Pointer(parent.ToolCallID), r.Owner,
 		r.Starter, cmp.Or(r.Project, DefaultProject), optional.Pointer(r.IdempotencyKey),
-		optional.Pointer(r.RequestSHA256), r.Held)
+		optional.Pointer(r.RequestSHA256), r.Held, parent.Attempt, optional.Pointer(r.AgainOf), []byte(r.AskedLimits))
 }
 
 // StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the
@@ -459,6 +468,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 			Limits: r.Limits, Depth: int(r.Depth), Owner: r.Owner, Starter: r.Starter, Project: r.Project,
 			Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost), AwaitsModels: r.AwaitsModels,
 			Release: optional.Value(r.Release), Mismatched: r.Mismatched,
+			EndedBefore: optional.Value(r.EndedBefore), Anew: r.Anew,
 		}
 
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {
@@ -469,6 +479,9 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 				PlanID: *r.ParentPlanID, StepID: optional.Value(r.ParentStepID), ToolCallID: optional.Value(r.ParentToolCallID),
 			}
 			c.Parent.Seq = int64(optional.Value(r.ParentSeq))
+			if r.ParentAttempt != nil {
+				c.Parent.Attempt = new(int64(*r.ParentAttempt))
+			}
 		}
 		return c
 	}), nil

@@ -176,7 +176,7 @@ func (e *execution) info(at int) engine.StepInfo {
 	info := engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.providers[at].model,
 		Metadata: metadata}
 	if agent := e.providers[at].agent; agent != nil {
-		info.MaxSteps = thinkact.Rounds(*agent)
+		info.MaxSteps = thinkact.Rounds(e.run, *agent)
 	}
 	return info
 }

@@ -28,6 +28,9 @@ const (
 	autoApprove     = "auto_approve" // the field beside a plan that says whether its actions are approved with it
 )
 
+// ConcludesIn implements [engine.Concluding].
+func (Executor) ConcludesIn() int { return ownStep }
+
 // Advance implements [engine.Executor].
 func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
 	w := &work{run: run}

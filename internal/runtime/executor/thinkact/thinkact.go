@@ -36,7 +36,8 @@ func Work(
 	ctx context.Context, run *engine.Run, index int, name string, agent define.Definition, in Asked,
 ) (string, error) {
 	step, err := run.Step(ctx, index, engine.StepInfo{
-		Agent: name, Description: agent.Description, Request: in.Request, Model: agent.Model.Model, MaxSteps: Rounds(agent),
+		Agent: name, Description: agent.Description, Request: in.Request, Model: agent.Model.Model,
+		MaxSteps: Rounds(run, agent),
 	})
 	if err != nil {
 		return "", err
@@ -57,8 +58,10 @@ func Work(
 	return summary, err
 }
 
-// Rounds returns how often an agent may act.
-func Rounds(agent define.Definition) int { return cmp.Or(agent.MaxSteps, defaultMaxSteps) }
+// Rounds returns how often an agent of a run may act.
+func Rounds(run *engine.Run, agent define.Definition) int {
+	return run.Rounds(cmp.Or(agent.MaxSteps, defaultMaxSteps))
+}
 
 // On lets an agent do a step that has begun, and returns its answer. The caller ends the step. The error is a
 // [*engine.RunError] if the agent failed, of the kind [rounds.OutOfRounds] if it used all of its rounds.
@@ -72,7 +75,7 @@ func On(ctx context.Context, run *engine.Run, step *engine.Step, agent define.De
 		return "", err
 	}
 
-	work := rounds.Work{Step: step, Rounds: Rounds(agent), Thinking: thinking, Base: base}
+	work := rounds.Work{Step: step, Rounds: Rounds(run, agent), Thinking: thinking, Base: base}
 	return work.Carry(ctx, terminating{schema: agent.ResponseSchema})
 }
 

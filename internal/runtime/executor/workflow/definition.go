@@ -29,6 +29,9 @@ type Executor struct {
 // Kind implements [engine.Executor].
 func (Executor) Kind() string { return "workflow" }
 
+// Sequential implements [engine.Sequential].
+func (Executor) Sequential() {}
+
 // About implements [engine.Described].
 func (Executor) About() engine.About {
 	return engine.About{

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,13 +29,14 @@ type releases struct {
 	*enginetest.House
 
 	breaks atomic.Int64 // how often wire breaks, so that nobody can tell whether it took effect
+	sinks  atomic.Bool  // ship fails
 
 	mu      sync.Mutex
 	effects []string
 }
 
-// builds returns such a house. Its function may use agents a and b, workflows, and tools that note what they did. wire
-// is the policy of tool wire.
+// builds returns such a house. Its function may use agents a and b, workflows, and tools that note what they did.
+// wire is the policy of tool wire.
 func builds(t *testing.T, wire ...tool.Policy) *releases {
 	t.Helper()
 	r := &releases{}
@@ -49,6 +51,9 @@ func builds(t *testing.T, wire ...tool.Policy) *releases {
 			r.effects = append(r.effects, name+" "+in.Text)
 			if name == "wire" && r.breaks.Add(-1) >= 0 {
 				return "", fmt.Errorf("the connection broke: %w", tool.ErrUnknown)
+			}
+			if name == "ship" && r.sinks.Load() {
+				return "", errors.New("it sank")
 			}
 			return "did " + name + " " + in.Text, nil
 		}, tool.WithPolicy(policy))
@@ -249,6 +254,71 @@ func TestCodeChanged(t *testing.T) {
 	}
 }
 
+// TestRetryMakesAnew checks that a retry of a run whose code changed makes anew what differs, and all after it, and
+// nothing that was before.
+func TestRetryMakesAnew(t *testing.T) {
+	t.Parallel()
+	pay, ship := tools("pay", object{"text": "0"}), tools("ship", object{"text": "A"})
+	for name, tt := range map[string]struct {
+		was, is one
+		effects string
+	}{
+		"arguments of a tool": {
+			tools("pay", object{"text": "A"}), tools("pay", object{"text": "B"}), "pay 0, pay A, pay B, ship A",
+		},
+		"another tool":        {tools("pay", object{"text": "A"}), ship, "pay 0, pay A, ship A, ship A"},
+		"message of an agent": {agents("a", "A"), agents("a", "CHANGED"), "pay 0, ship A"},
+		"another agent":       {agents("a", "A"), agents("b", "A"), "pay 0, ship A"},
+		"an agent for a tool": {tools("wire", object{"text": "A"}), agents("a", "A"), "pay 0, wire A, ship A"},
+		"a tool for an agent": {agents("a", "A"), tools("wire", object{"text": "A"}), "pay 0, wire A, ship A"},
+		"input of a chain":    {flows("chain", "A"), flows("chain", "CHANGED"), "pay 0, ship A"},
+		"input of a function": {flows("inner", "A"), flows("inner", "CHANGED"), "pay 0, ship inner, ship inner, ship A"},
+		"another workflow":    {flows("inner", "A"), flows("chain", "A"), "pay 0, ship inner, ship A"},
+		"input of a sub-plan": {
+			tools("agent.a", object{"request": "A"}), tools("agent.a", object{"request": "CHANGED"}), "pay 0, ship A",
+		},
+		"another form": {asks, tools("form", object{"title": "Zip?", "inputs": cityForm["inputs"]}), "pay 0, ship A"},
+		"one call less": {tools("pay", object{"text": "A"}), func(context.Context, workflow.Facade) (any, error) {
+			return nil, nil
+		}, "pay 0, pay A, ship A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := builds(t)
+			stop := h.work("1.4", doing(pay, tt.was, asks, ship))
+			id := h.start()
+
+			if name == "another form" {
+				h.answers()
+			}
+			h.Await(id, record.Waiting)
+			storetest.Until(t, "it asks", func() bool { return len(h.Waits()) == 1 && !h.held() })
+			asked := h.Waits()[0].WaitID
+			stop()
+
+			h.work("1.5", doing(pay, tt.is, asks, ship))
+			h.answers()
+			h.parked(id)
+			if err := h.Engine.Retry(t.Context(), engine.RetryRequest{PlanID: id}); err != nil {
+				t.Fatal(err)
+			}
+
+			if name == "another form" {
+				h.answers()
+				storetest.Until(t, "that is answered", func() bool { return len(h.Waits()) == 0 })
+			}
+			storetest.Until(t, "it asks again", func() bool { return len(h.Waits()) == 1 })
+			if h.Waits()[0].WaitID == asked {
+				t.Error("the form that was answered before is shown")
+			}
+			h.answers()
+			if p := h.Await(id, record.Completed); *p.Record.Attempt != 2 || h.done() != tt.effects {
+				t.Errorf("attempt %d, effects: %s, want %s", *p.Record.Attempt, h.done(), tt.effects)
+			}
+		})
+	}
+}
+
 // TestSameArguments checks that code goes on whose arguments are equal as JSON. What is sent is what is on record.
 func TestSameArguments(t *testing.T) {
 	t.Parallel()
@@ -389,8 +459,8 @@ func TestControlMismatched(t *testing.T) {
 	}
 }
 
-// TestSubPlanMismatched checks that a run whose sub-plan waits for other code has not failed, and says so. A resume of
-// the run lets any worker try.
+// TestSubPlanMismatched checks that a run whose sub-plan waits for other code has not failed, and says so. A resume
+// of the run lets any worker try.
 func TestSubPlanMismatched(t *testing.T) {
 	t.Parallel()
 	h := builds(t)
@@ -425,8 +495,8 @@ func TestSubPlanMismatched(t *testing.T) {
 	h.Await(id, record.Completed)
 }
 
-// TestKilledBeforeItParks checks that a run is parked for the release on which it went on, although workers of another
-// one were lost with it before they could put that on record.
+// TestKilledBeforeItParks checks that a run is parked for the release on which it went on, although workers of
+// another one were lost with it before they could put that on record.
 func TestKilledBeforeItParks(t *testing.T) {
 	t.Parallel()
 	h := builds(t)
