@@ -38,6 +38,10 @@ type Run struct {
 	DueAt time.Time
 	// Takeovers is how often another worker went on with the run because its worker was lost.
 	Takeovers int64
+	// Attempt counts the attempts at the run, from 1: each [Runtime.Retry] is another.
+	Attempt int64
+	// AgainOf is the run whose input this one has, perhaps changed, see [Runtime.Again]; empty: none.
+	AgainOf string
 	// Figures are those of the run itself. Total includes the runs below it.
 	Figures, Total                Figures
 	CreatedAt, StartTime, EndTime time.Time
@@ -147,7 +151,8 @@ func runOf(d *runstore.RunDetail) *Run {
 		State: d.State, Result: optional.Value(p.Summary),
 		Error: optional.Value(p.ErrorMessage), ErrorKind: optional.Value(p.ErrorKind),
 		WaitingFor: d.WaitingFor, DueAt: optional.Value(d.DueAt),
-		Takeovers: d.Takeovers, Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
+		Takeovers: d.Takeovers, Attempt: max(optional.Value(p.Attempt), 1), AgainOf: optional.Value(d.AgainOf),
+		Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
 		CreatedAt: optional.Value(d.CreatedAt), StartTime: optional.Value(p.StartTime), EndTime: optional.Value(p.EndTime),
 	}
 

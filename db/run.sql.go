@@ -12,32 +12,33 @@ import (
 
 const ControlAdd = `-- name: ControlAdd :exec
 INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by, claimed_by, idempotency_key, request_sha256)
-VALUES (
-    $1::text, $2::text, $3::text, $4::text, $5::text,
-    $6::text, $7::text
-)
+SELECT
+    r.root_plan_id, r.plan_id, $1::text, $2::text, $3::text,
+    $4::text, $5::text
+FROM actlog.run AS r
+WHERE r.root_plan_id = $6::text AND r.plan_id = $7::text
 `
 
 type ControlAddParams struct {
-	RootPlanID     string
-	PlanID         string
 	Action         string
 	RequestedBy    *string
 	ClaimedBy      *string
 	IdempotencyKey *string
 	RequestSha256  *string
+	RootPlanID     string
+	PlanID         string
 }
 
-// Notes who asked a run for something.
+// Notes who asked a run for something, if it is there.
 func (q *Queries) ControlAdd(ctx context.Context, db DBTX, arg ControlAddParams) error {
 	_, err := db.Exec(ctx, ControlAdd,
-		arg.RootPlanID,
-		arg.PlanID,
 		arg.Action,
 		arg.RequestedBy,
 		arg.ClaimedBy,
 		arg.IdempotencyKey,
 		arg.RequestSha256,
+		arg.RootPlanID,
+		arg.PlanID,
 	)
 	return err
 }
@@ -191,7 +192,7 @@ func (q *Queries) DefinitionPin(ctx context.Context, db DBTX, arg DefinitionPinP
 const RunAdd = `-- name: RunAdd :execrows
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, parent_attempt, again_of, asked_limits
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, parent_attempt, again_of, asked
 )
 SELECT
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::integer,
@@ -230,7 +231,7 @@ type RunAddParams struct {
 	Held              bool
 	ParentAttempt     *int32
 	AgainOf           *string
-	AskedLimits       []byte
+	Asked             []byte
 }
 
 // Adds a run that is due, or held, unless it is there. The tree of a root run must be new: what is on record of it
@@ -259,7 +260,7 @@ func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64,
 		arg.Held,
 		arg.ParentAttempt,
 		arg.AgainOf,
-		arg.AskedLimits,
+		arg.Asked,
 	)
 	if err != nil {
 		return 0, err
@@ -285,6 +286,44 @@ func (q *Queries) RunArtifact(ctx context.Context, db DBTX, arg RunArtifactParam
 	var value []byte
 	err := row.Scan(&value)
 	return value, err
+}
+
+const RunAsked = `-- name: RunAsked :one
+SELECT
+    r.root_plan_id, r.plan_id, r.executor, r.input, COALESCE(r.asked, '{}')::json AS asked, p.project, p.user_id, p.tags
+FROM actlog.run AS r
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+WHERE r.plan_id = $1::text
+ORDER BY r.created_at DESC
+LIMIT 1
+`
+
+type RunAskedRow struct {
+	RootPlanID string
+	PlanID     string
+	Executor   string
+	Input      []byte
+	Asked      []byte
+	Project    *string
+	UserID     *string
+	Tags       []string
+}
+
+// Returns what a run was asked for, so that another one can be started as it was: the newest run of a plan.
+func (q *Queries) RunAsked(ctx context.Context, db DBTX, planID string) (RunAskedRow, error) {
+	row := db.QueryRow(ctx, RunAsked, planID)
+	var i RunAskedRow
+	err := row.Scan(
+		&i.RootPlanID,
+		&i.PlanID,
+		&i.Executor,
+		&i.Input,
+		&i.Asked,
+		&i.Project,
+		&i.UserID,
+		&i.Tags,
+	)
+	return i, err
 }
 
 const RunByKey = `-- name: RunByKey :one
@@ -1194,7 +1233,7 @@ func (q *Queries) RunSignal(ctx context.Context, db DBTX, arg RunSignalParams) e
 }
 
 const RunStands = `-- name: RunStands :one
-SELECT r.root_plan_id, r.desired, r.done
+SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of
 FROM actlog.run AS r
 WHERE r.plan_id = $1::text
 ORDER BY r.created_at DESC
@@ -1205,13 +1244,22 @@ type RunStandsRow struct {
 	RootPlanID string
 	Desired    string
 	Done       bool
+	Mismatched bool
+	AgainOf    *string
 }
 
-// Says what the run of a plan should do, and whether it has ended: of the newest, as RunOfPlan.
+// Says what the run of a plan should do, whether it has ended, whether its code did other things than are on record, and
+// whose input it has: of the newest, as RunOfPlan.
 func (q *Queries) RunStands(ctx context.Context, db DBTX, planID string) (RunStandsRow, error) {
 	row := db.QueryRow(ctx, RunStands, planID)
 	var i RunStandsRow
-	err := row.Scan(&i.RootPlanID, &i.Desired, &i.Done)
+	err := row.Scan(
+		&i.RootPlanID,
+		&i.Desired,
+		&i.Done,
+		&i.Mismatched,
+		&i.AgainOf,
+	)
 	return i, err
 }
 

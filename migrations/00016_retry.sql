@@ -10,22 +10,22 @@ ALTER TABLE actlog.run
     ADD COLUMN anew boolean NOT NULL DEFAULT false,
     ADD COLUMN parent_attempt integer,
     ADD COLUMN again_of text COLLATE "C",
-    ADD COLUMN asked_limits json;
+    ADD COLUMN asked json;
 
 COMMENT ON COLUMN actlog.run.ended_before IS 'When the attempt before the present one ended; null: it is the first.';
 COMMENT ON COLUMN actlog.run.anew IS 'Whether the present attempt makes anew what its code does otherwise than is on record.';
 COMMENT ON COLUMN actlog.run.parent_attempt IS 'The attempt of the tool call that started it; null: the first.';
 COMMENT ON COLUMN actlog.run.again_of IS 'The run whose input this one has, perhaps changed; null: none.';
-COMMENT ON COLUMN actlog.run.asked_limits IS 'The limits of the request that started it; null: it had none.';
+COMMENT ON COLUMN actlog.run.asked IS 'What the request that started it had of name, conversation and limits; null: nothing.';
 
 ALTER TABLE actlog.control_request
     DROP CONSTRAINT control_action,
-    ADD CONSTRAINT control_action CHECK (action = ANY ('{STOP,PAUSE,RESUME,RETRY}')),
+    ADD CONSTRAINT control_action CHECK (action = ANY ('{STOP,PAUSE,RESUME,RETRY,AGAIN}')),
     ADD COLUMN idempotency_key text COLLATE "C",
     ADD COLUMN request_sha256 text COLLATE "C";
 
-COMMENT ON TABLE actlog.control_request IS 'Who asked a run to stop, to pause, to go on, or to go on after it had ended.';
-COMMENT ON COLUMN actlog.control_request.action IS 'STOP, PAUSE, RESUME or RETRY.';
+COMMENT ON TABLE actlog.control_request IS 'Who asked a run to stop, to pause, to go on, or to go on after it had ended; and who started it as another one again.';
+COMMENT ON COLUMN actlog.control_request.action IS 'STOP, PAUSE, RESUME or RETRY; AGAIN: it was started with the input of another run.';
 COMMENT ON COLUMN actlog.control_request.idempotency_key IS 'The key of the request, which asks for nothing when it is sent again; null: none.';
 COMMENT ON COLUMN actlog.control_request.request_sha256 IS 'The hash of the body of that request, in hex digits.';
 
@@ -135,7 +135,7 @@ COMMENT ON COLUMN report.run.input_tokens IS 'Input tokens of the run itself, ca
 COMMENT ON COLUMN report.run.output_tokens IS 'Output tokens of the run itself, reasoning included.';
 COMMENT ON COLUMN report.run.cost_usd IS 'US dollars of the run itself; null if no cost is known.';
 
-DELETE FROM actlog.control_request AS c WHERE c.action = 'RETRY';
+DELETE FROM actlog.control_request AS c WHERE c.action IN ('RETRY', 'AGAIN');
 ALTER TABLE actlog.control_request
     DROP CONSTRAINT control_action,
     ADD CONSTRAINT control_action CHECK (action = ANY ('{STOP,PAUSE,RESUME}')),
@@ -144,4 +144,4 @@ ALTER TABLE actlog.control_request
 COMMENT ON TABLE actlog.control_request IS 'Who asked a run to stop, to pause or to go on.';
 COMMENT ON COLUMN actlog.control_request.action IS 'STOP, PAUSE or RESUME.';
 
-ALTER TABLE actlog.run DROP COLUMN ended_before, DROP COLUMN anew, DROP COLUMN parent_attempt, DROP COLUMN again_of, DROP COLUMN asked_limits;
+ALTER TABLE actlog.run DROP COLUMN ended_before, DROP COLUMN anew, DROP COLUMN parent_attempt, DROP COLUMN again_of, DROP COLUMN asked;

@@ -38,7 +38,7 @@ HAVING count(*) > 0;
 -- before comes from outside.
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, parent_attempt, again_of, asked_limits
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, parent_attempt, again_of, asked
 )
 SELECT
     @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
@@ -46,7 +46,7 @@ SELECT
     sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
     @owner::text, @starter::text, @project::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
     CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END,
-    sqlc.narg('parent_attempt')::integer, sqlc.narg('again_of')::text, sqlc.narg('asked_limits')::json
+    sqlc.narg('parent_attempt')::integer, sqlc.narg('again_of')::text, sqlc.narg('asked')::json
 WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id = @plan_id::text AND p.first_seen_at = transaction_timestamp()
@@ -444,8 +444,9 @@ ORDER BY r.created_at DESC
 LIMIT 1;
 
 -- name: RunStands :one
--- Says what the run of a plan should do, and whether it has ended: of the newest, as RunOfPlan.
-SELECT r.root_plan_id, r.desired, r.done
+-- Says what the run of a plan should do, whether it has ended, whether its code did other things than are on record, and
+-- whose input it has: of the newest, as RunOfPlan.
+SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of
 FROM actlog.run AS r
 WHERE r.plan_id = @plan_id::text
 ORDER BY r.created_at DESC
@@ -492,12 +493,23 @@ SELECT EXISTS (
 );
 
 -- name: ControlAdd :exec
--- Notes who asked a run for something.
+-- Notes who asked a run for something, if it is there.
 INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by, claimed_by, idempotency_key, request_sha256)
-VALUES (
-    @root_plan_id::text, @plan_id::text, @action::text, sqlc.narg('requested_by')::text, sqlc.narg('claimed_by')::text,
+SELECT
+    r.root_plan_id, r.plan_id, @action::text, sqlc.narg('requested_by')::text, sqlc.narg('claimed_by')::text,
     sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text
-);
+FROM actlog.run AS r
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
+
+-- name: RunAsked :one
+-- Returns what a run was asked for, so that another one can be started as it was: the newest run of a plan.
+SELECT
+    r.root_plan_id, r.plan_id, r.executor, r.input, COALESCE(r.asked, '{}')::json AS asked, p.project, p.user_id, p.tags
+FROM actlog.run AS r
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+WHERE r.plan_id = @plan_id::text
+ORDER BY r.created_at DESC
+LIMIT 1;
 
 -- name: ControlApply :exec
 -- Notes that a run did what it was asked for.

@@ -17,7 +17,7 @@ func TestBashCompletion(t *testing.T) {
 		want  string
 	}{
 		{
-			[]string{""}, "serve work run runs agents tools models stop pause resume answer migrate ready key show list " +
+			[]string{""}, "serve work run runs agents tools models stop pause resume retry again answer migrate ready key show list " +
 				"search tail unknown mcp delete export import psql verify price config demo completion version",
 		},
 		{[]string{"s"}, "serve stop show search"},

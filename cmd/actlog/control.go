@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/actlog/actlog/internal/view/words"
@@ -48,18 +49,23 @@ const (
 )
 
 // control asks a run for something, waits a little for it, and prints what came of it. otherwise says what
-// is still to come.
+// is still to come. with is sent with it.
 func (c *controlFlags) control(
 	ctx context.Context, e *env, client *client, action string, done func(record.State) bool, otherwise string,
+	with ...map[string]any,
 ) error {
 	if err := client.wholeFrom(ctx, leastShortID, &c.Plan); err != nil {
 		return err
 	}
 
 	var asked struct{}
-	body := struct {
-		By string `json:"by,omitempty"`
-	}{c.By}
+	body := map[string]any{}
+	for _, more := range with {
+		maps.Copy(body, more)
+	}
+	if c.By != "" {
+		body["by"] = c.By
+	}
 	if err := client.post(ctx, named("run", c.Plan), runPath(c.Plan)+"/"+action, nil, body, &asked); err != nil {
 		return err
 	}

@@ -276,7 +276,8 @@ func TestListSaysHowToGoOn(t *testing.T) {
 	tooShort := short[:leastShortID-1]
 	for _, args := range [][]string{
 		{"delete", short, "--yes"}, {"delete", id(3)[:35], "--yes"}, {"delete", tooShort},
-		{"stop", tooShort}, {"pause", tooShort}, {"resume", tooShort}, {"answer", tooShort},
+		{"stop", tooShort}, {"pause", tooShort}, {"resume", tooShort}, {"retry", tooShort},
+		{"again", tooShort}, {"answer", tooShort},
 	} {
 		want := "plan " + args[1] + " is not on record; if you mean " + id(3) + ", name it whole"
 		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitUsage ||

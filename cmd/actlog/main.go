@@ -72,6 +72,8 @@ type cli struct {
 	Stop    stopCmd    `cmd:"" help:"Stop a run and all runs below it."`
 	Pause   pauseCmd   `cmd:"" help:"Pause a run and all runs below it."`
 	Resume  resumeCmd  `cmd:"" help:"Let a paused run go on."`
+	Retry   retryCmd   `cmd:"" help:"Let a run go on that has ended, as another attempt of what failed."`
+	Again   againCmd   `cmd:"" help:"Start a run with the input of another one."`
 	Answer  answerCmd  `cmd:"" help:"Answer what a run waits for: a form, an approval."`
 	Migrate migrateCmd `cmd:"" help:"Migrate the schema of a database up or down."`
 	Ready   readyCmd   `cmd:"" help:"Check whether a server is ready. Exit code 1: it is not ready, or does not answer."`

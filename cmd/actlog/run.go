@@ -168,18 +168,24 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 
 	b = startBody{ConversationID: c.Conversation, Project: c.Project, UserID: c.User, Tags: c.Tag}
 	c.ask(&b, request)
-	for _, limit := range c.Limit {
+	b.Limits, err = limitsOf(c.Limit)
+	return b, err
+}
+
+// limitsOf reads limits that are given as NAME=NUMBER; nil: none are.
+func limitsOf(given []string) (limits map[string]json.Number, err error) {
+	for _, limit := range given {
 		name, number, _ := strings.Cut(limit, "=")
 		if !json.Valid([]byte(number)) || strings.Trim(number, "0123456789.eE+-") != "" {
-			return b, usageError(fmt.Sprintf("--limit %s: must be NAME=NUMBER, such as tokens=200000", words.Clean(limit)))
+			return nil, usageError(fmt.Sprintf("--limit %s: must be NAME=NUMBER, such as tokens=200000", words.Clean(limit)))
 		}
 
-		if b.Limits == nil {
-			b.Limits = map[string]json.Number{}
+		if limits == nil {
+			limits = map[string]json.Number{}
 		}
-		b.Limits[name] = json.Number(number)
+		limits[name] = json.Number(number)
 	}
-	return b, nil
+	return limits, nil
 }
 
 // start starts a run. If the answer is lost, it sends the same request again, which starts nothing twice.

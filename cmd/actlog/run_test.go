@@ -304,7 +304,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 	fails(exitFailed, `no agent is called "nobody"; there are: `, "run", "nobody", "Help.")
 	fails(exitFailed, "limits.cats", "run", "reader", "Help.", "--limit", "cats=1")
 	fails(exitFailed, "input.request is required", "run", "reader", " ")
-	for _, action := range []string{"stop", "pause", "resume", "answer"} {
+	for _, action := range []string{"stop", "pause", "resume", "retry", "again", "answer"} {
 		fails(exitFailed, "run plan-9 is not on record", action, "plan-9")
 	}
 

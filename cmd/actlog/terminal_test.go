@@ -203,6 +203,7 @@ func TestErrorsAreSafe(t *testing.T) {
 		{"show", evil}, {"show", evil, "--step", evil}, {"show", evil, "--json"}, {"show", evil, "--search", evil},
 		{"tail", evil}, {"export", evil}, {"export", "x", "--output", filepath.Join(folder, "no", name)},
 		{"answer", evil}, {"answer", evil, evil, "--decision", "approve"}, {"stop", evil}, {"pause", evil}, {"resume", evil},
+		{"retry", evil}, {"again", evil}, {"retry", "p", "--limit", evil}, {"again", "p", "--input", evil},
 		{"delete", "--yes", evil}, {"run", evil, evil}, {"run", "--workflow", evil, evil},
 	}
 	for i := range commands {

@@ -312,8 +312,8 @@ func TestCompletionRefuses(t *testing.T) {
 	}
 }
 
-// TestCompletionNeedsAKey checks that a completion needs a key that may run, that a body is bounded, and that OpenAI's
-// clients understand what is said of it.
+// TestCompletionNeedsAKey checks that a completion needs a key that may run, that a body is bounded, and that
+// OpenAI's clients understand what is said of it.
 func TestCompletionNeedsAKey(t *testing.T) {
 	t.Parallel()
 	secrets, server := door(t, map[string][]httpd.Scope{"runner": {httpd.ScopeRun}, "reader": {httpd.ScopeRead}})
@@ -420,8 +420,8 @@ func TestCompletionWaits(t *testing.T) {
 	expect(t, a.JSON(t), obj{"choices.0.message.content": "Paid."})
 }
 
-// TestCompletionWithoutWorker checks that a completion that nobody can carry is refused, and its run stopped unless the
-// client can ask for it again.
+// TestCompletionWithoutWorker checks that a completion that nobody can carry is refused, and its run stopped unless
+// the client can ask for it again.
 func TestCompletionWithoutWorker(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{Server: func(c *apitest.Config) { c.Runs.PlanPatience = 200 * time.Millisecond }})

@@ -125,8 +125,8 @@ func (s *Server) completion(c echo.Context) error {
 // chatLook is how long a request waits for its run before it looks again whether the run waits for a human.
 const chatLook = 5 * time.Second
 
-// awaitChat waits until a run has ended, but not for a human for ever, and not for a worker where none lives. A client
-// that goes away changes nothing: the run goes on.
+// awaitChat waits until a run has ended, but not for a human for ever, and not for a worker where none lives. A
+// client that goes away changes nothing: the run goes on.
 func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDetail, error) {
 	ctx, look := c.Request().Context(), min(chatLook, s.config.ChatPatience, s.config.PlanPatience/2)
 	var waits, lacks time.Duration // how long it has waited for a human, and for a worker
@@ -165,7 +165,8 @@ func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDet
 	}
 }
 
-// parkedChat says that the run waits for a model. Without an Idempotency-Key the same request would start another run.
+// parkedChat says that the run waits for a model. Without an Idempotency-Key the same request would start another
+// run.
 func parkedChat(c echo.Context, d *runstore.RunDetail) error {
 	p := parked(d)
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(p.RetryAfter))
@@ -310,8 +311,8 @@ func (s *Server) chatModels(c echo.Context) error {
 	return c.JSON(http.StatusOK, chatModelsJSON{Object: "list", Data: s.chatAgents()})
 }
 
-// chatModel serves an agent as a model. The member of the path is its name behind a prefix: clients escape the slash of
-// agent/NAME, or do not.
+// chatModel serves an agent as a model. The member of the path is its name behind a prefix: clients escape the slash
+// of agent/NAME, or do not.
 func (s *Server) chatModel(member, prefix string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !httpd.MayAct(c) {

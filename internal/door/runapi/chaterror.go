@@ -129,8 +129,8 @@ func refuseChatProblem(c echo.Context, p *httpd.Problem) error {
 	return sendChatError(c, chatErrorOf(p), false)
 }
 
-// sendChatError answers with an error. final says that a client is not to ask again by itself, as OpenAI's do: it would
-// start another run.
+// sendChatError answers with an error. final says that a client is not to ask again by itself, as OpenAI's do: it
+// would start another run.
 func sendChatError(c echo.Context, e *chatError, final bool) error {
 	if final {
 		c.Response().Header().Set("X-Should-Retry", "false")

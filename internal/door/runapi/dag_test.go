@@ -307,8 +307,8 @@ func TestFailedExecution(t *testing.T) {
 	wantProblem(t, c.post("/api/execute/"+stopped+"/start", ""), http.StatusConflict, nil)
 }
 
-// E17, E19: an execution that is stopped while nodes run, side by side: all that had begun failed, and so says the last
-// frame.
+// E17, E19: an execution that is stopped while nodes run, side by side: all that had begun failed, and so says the
+// last frame.
 func TestStoppedExecution(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{}, 2)
@@ -542,9 +542,9 @@ func TestStalledSocketIsCut(t *testing.T) {
 	})
 }
 
-// E1: while no worker lives that can plan, the client is told so after a while, and what becomes of the run: without an
-// Idempotency-Key it is stopped, with one it goes on when a worker lives, and the same request gets its graph. A client
-// that goes away before the run began leaves none behind.
+// E1: while no worker lives that can plan, the client is told so after a while, and what becomes of the run: without
+// an Idempotency-Key it is stopped, with one it goes on when a worker lives, and the same request gets its graph. A
+// client that goes away before the run began leaves none behind.
 func TestPlanWithoutWorker(t *testing.T) {
 	t.Parallel()
 	h := enginetest.Build(t, enginetest.Plans{

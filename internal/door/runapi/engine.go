@@ -11,6 +11,10 @@ type Starter interface {
 	// Start puts a run on record. The error is a [*record.InvalidError] that names the member at fault,
 	// is an [*engine.UnknownError] if there is nothing of that name, or is one of the store.
 	Start(ctx context.Context, r engine.Request) (engine.Started, error)
+	// Retry lets a root run go on that has ended, and Again starts one as another was asked for. Their errors are
+	// those of [engine.Engine].
+	Retry(ctx context.Context, r engine.RetryRequest) error
+	Again(ctx context.Context, r engine.AgainRequest) (engine.Started, error)
 }
 
 // Catalog knows the models, and what can be run by the name of a tool: agents and plan templates.

@@ -67,9 +67,9 @@ func heardOf(t *traceJSON) (all []listenerEvent) {
 	return all
 }
 
-// delivered has the parts that a listener was sent, by the numbers of their steps. As a text it is the id of an event,
-// such as 1-3.4s.4r: steps 1 to 3 have ended, and of step 4 the start and the reasoning were sent. So a listener that
-// comes back with it is sent the rest, by any server.
+// delivered has the parts that a listener was sent, by the numbers of their steps. As a text it is the id of an
+// event, such as 1-3.4s.4r: steps 1 to 3 have ended, and of step 4 the start and the reasoning were sent. So a
+// listener that comes back with it is sent the rest, by any server.
 type delivered map[int64]map[string]bool
 
 // add notes an event, and reports whether it is new. Of a step that has ended nothing is.

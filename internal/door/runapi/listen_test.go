@@ -102,8 +102,8 @@ func stepChanges(l runstore.Lease, step string, index int64) (begin, end []recor
 		}
 }
 
-// C23: listeners of a run that goes on are told what happens when it happens, each by its level. One that joins in the
-// middle is told from the beginning, and one that comes back what it has not heard, and no more.
+// C23: listeners of a run that goes on are told what happens when it happens, each by its level. One that joins in
+// the middle is told from the beginning, and one that comes back what it has not heard, and no more.
 func TestListenWhileItRuns(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{})

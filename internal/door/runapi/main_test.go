@@ -131,19 +131,24 @@ func (c *client) started() string {
 func (c *client) claimed() runstore.Lease {
 	c.T.Helper()
 	id := c.started()
+	lease := c.claim(id)
+	c.work(lease, []record.Change{
+		&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), StartTime: new(time.Now())},
+	})
+	return lease
+}
+
+// claim lets the worker hold a run that is due.
+func (c *client) claim(id string) runstore.Lease {
+	c.T.Helper()
 	claimed, err := enginetest.Claim(c.T.Context(), c.Runs, "w", provided, 9) // others may be due, too
 	if err != nil {
 		c.T.Fatal(err)
 	}
-
 	at := slices.IndexFunc(claimed, func(run runstore.Claimed) bool { return run.PlanID == id })
 	if at < 0 {
 		c.T.Fatalf("run %s is not among %+v", id, claimed)
 	}
-
-	c.work(claimed[at].Lease, []record.Change{
-		&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), StartTime: new(time.Now())},
-	})
 	return claimed[at].Lease
 }
 

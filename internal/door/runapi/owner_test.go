@@ -45,8 +45,8 @@ func (c *client) people(secrets map[string]string) people {
 
 var runs = []httpd.Scope{httpd.ScopeRun, httpd.ScopeRead}
 
-// S4: a session belongs to who began it. The same id of somebody else is another session, and nothing shows that there
-// is one.
+// S4: a session belongs to who began it. The same id of somebody else is another session, and nothing shows that
+// there is one.
 func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 	t.Parallel()
 	secrets, server := door(t, map[string][]httpd.Scope{

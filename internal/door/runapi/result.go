@@ -32,8 +32,8 @@ var results = map[string]func(s *Server, c echo.Context, d *runstore.RunDetail, 
 	dagExecutor:       (*Server).graphResult,
 }
 
-// taskResult returns the result of a run of a task, as far as it is wanted; of a template and before the end, what the
-// run answers.
+// taskResult returns the result of a run of a task, as far as it is wanted; of a template and before the end, what
+// the run answers.
 func (s *Server) taskResult(c echo.Context, d *runstore.RunDetail, q taskQuery) (any, error) {
 	result, err := runs.TaskResult(c.Request().Context(), s.reader(c).Reader, d)
 	if err != nil || result == nil {

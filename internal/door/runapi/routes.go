@@ -36,6 +36,8 @@ func (s *Server) Routes() []httpd.Route {
 		route(post, "/api/v1/runs/:planId/stop", httpd.ScopeRun, s.control(runstore.Stop)),
 		route(post, "/api/v1/runs/:planId/pause", httpd.ScopeRun, s.control(runstore.Pause)),
 		route(post, "/api/v1/runs/:planId/resume", httpd.ScopeRun, s.control(runstore.Resume)),
+		route(post, "/api/v1/runs/:planId/retry", httpd.ScopeRun, s.retry),
+		route(post, "/api/v1/runs/:planId/again", httpd.ScopeRun, s.again),
 		route(post, "/api/v1/runs/:planId/waits/:waitId", httpd.ScopeDecide, s.decide),
 		route(get, "/api/v1/runs/:planId/trace", httpd.ScopeRead, s.trace),
 		route(post, "/api/executor/submit-input/:planId", httpd.ScopeDecide, s.submitInput),

@@ -47,11 +47,15 @@ type runJSON struct {
 	WaitingFor   []string     `json:"waitingFor"`
 	DueAt        *time.Time   `json:"dueAt"`
 	Takeovers    int64        `json:"takeovers"`
-	Figures      wire.Figures `json:"figures"`
-	Total        wire.Figures `json:"total"`
-	CreatedAt    *time.Time   `json:"createdAt"`
-	StartTime    *time.Time   `json:"startTime"`
-	EndTime      *time.Time   `json:"endTime"`
+	// Attempt counts from 1: each retry is another. Attempts are all of them, if there are several.
+	Attempt   int64         `json:"attempt"`
+	Attempts  []attemptJSON `json:"attempts"`
+	AgainOf   *string       `json:"againOf"`
+	Figures   wire.Figures  `json:"figures"`
+	Total     wire.Figures  `json:"total"`
+	CreatedAt *time.Time    `json:"createdAt"`
+	StartTime *time.Time    `json:"startTime"`
+	EndTime   *time.Time    `json:"endTime"`
 }
 
 func toRun(d *runstore.RunDetail) runJSON {
@@ -61,12 +65,14 @@ func toRun(d *runstore.RunDetail) runJSON {
 	}
 
 	p := &d.Plan
+	attempt, attempts := attemptsOf(d)
 	return runJSON{
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: p.ParentPlanID, Executor: d.Executor, Name: d.Name,
 		Title: p.Title,
 		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits,
 		WaitingFor: orEmpty(d.WaitingFor), DueAt: d.DueAt,
-		Takeovers: d.Takeovers, Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
+		Takeovers: d.Takeovers, Attempt: attempt, Attempts: attempts, AgainOf: d.AgainOf,
+		Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
 		CreatedAt: d.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
 	}
 }
@@ -88,7 +94,11 @@ func (s *Server) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.sendStarted(c, started)
+}
 
+// sendStarted answers with a run that a request started.
+func (s *Server) sendStarted(c echo.Context, started engine.Started) (err error) {
 	out := startedJSON{
 		PlanID: started.PlanID, RootPlanID: started.RootPlanID, Executor: started.Executor, State: record.Pending,
 	}
@@ -259,12 +269,16 @@ func requestOf(m members) (engine.Request, error) {
 		return r, nil
 	}
 
-	l := objectOf(limits, "limits.", "rounds", "toolCalls", "tokens", "costUsd", "seconds")
+	l := limitsOf(limits)
 	r.Limits = &engine.Limits{
 		Rounds: l.count("rounds"), ToolCalls: l.count("toolCalls"), Tokens: l.count("tokens"), CostUSD: l.number("costUsd"),
 		Seconds: l.number("seconds"),
 	}
 	return r, l.err
+}
+
+func limitsOf(m members) *object {
+	return objectOf(m, "limits.", "rounds", "toolCalls", "tokens", "costUsd", "seconds")
 }
 
 func (s *Server) run(c echo.Context) error {

@@ -49,9 +49,11 @@ type Config struct {
 	SocketBeat time.Duration
 	// SocketPatience is how long the client of a WebSocket may take to read a frame. Default 10 s.
 	SocketPatience time.Duration
-	// PlanPatience is how long a request for a graph waits for a worker, while none lives that can plan it. Default 10 s.
+	// PlanPatience is how long a request for a graph waits for a worker, while none lives that can plan it. Default
+	// 10 s.
 	PlanPatience time.Duration
-	// ChatPatience is how long a completion that is not a stream waits for a run that waits for a human. Default 5 min.
+	// ChatPatience is how long a completion that is not a stream waits for a run that waits for a human. Default 5
+	// min.
 	ChatPatience time.Duration
 	// Runnable knows what can be run; nil: nothing.
 	Runnable *catalog.Catalog

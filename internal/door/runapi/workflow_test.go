@@ -497,8 +497,8 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// TestListenerLeaves checks that events are told as they happen, and that the run goes on when the client leaves. D15,
-// D16.
+// TestListenerLeaves checks that events are told as they happen, and that the run goes on when the client leaves.
+// D15, D16.
 func TestListenerLeaves(t *testing.T) {
 	t.Parallel()
 	var log apitest.Log

@@ -256,6 +256,9 @@ func (v *compareView) at(p *compare.Pair) string {
 	return "b:" + v.b.Rows[p.B].At
 }
 
+// comparePath returns the address of the page that compares two runs.
+func comparePath(a, b string) string { return "/compare?" + url.Values{"a": {a}, "b": {b}}.Encode() }
+
 func (v *compareView) path(p *compare.Pair) string { return v.address(p, v.equal, -1) }
 
 // address returns the address of the page with a pair, from a line on; -1: where the pair is.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -55,7 +56,7 @@ func TestControl(t *testing.T) {
 	}
 
 	do(p, "stop")
-	becomes(record.Cancelled, "")
+	becomes(record.Cancelled, "Retry, Run again")
 	late := do(p, "stop")
 	if got := text(parse(t, late).one("role", "alert")); late.StatusCode != http.StatusConflict ||
 		got != "The run had ended before." {
@@ -145,4 +146,77 @@ func TestControlNeedsScope(t *testing.T) {
 	if by := storetest.Query[string](t, s.store, "SELECT requested_by FROM actlog.control_request"); by != "reader" {
 		t.Errorf("%s asked for it", by)
 	}
+}
+
+// TestAgain: a run that has ended goes on, or is run again, once for a form that is sent twice. Who may only read is
+// offered neither.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	id := s.start("refund")
+	at := s.asks(id)
+	do := func(p *page, action string) *http.Response {
+		t.Helper()
+		f := p.one("class", "control")
+		return s.send("POST", attr(f, "action"), "action="+action+"&key="+attr(p.one("name", "key"), "value"))
+	}
+
+	s.send("POST", attr(s.get(at, http.StatusOK).one("class", "control"), "action"), "action=stop")
+	storetest.Until(t, "it is stopped", func() bool { return s.run(id).State == record.Cancelled })
+
+	p := s.get("/runs/"+id, http.StatusOK)
+	if got := do(p, "retry"); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/runs/"+id {
+		t.Fatalf("a retry: %d to %s", got.StatusCode, got.Header.Get("Location"))
+	}
+	storetest.Until(t, "it asks again", func() bool { return s.run(id).State == record.Waiting })
+	if late := do(p, "retry"); late.StatusCode != http.StatusConflict ||
+		text(parse(t, late).one("role", "alert")) != "the run has not ended" {
+		t.Errorf("late: %d", late.StatusCode)
+	}
+
+	first, second := do(p, "again").Header.Get("Location"), do(p, "again").Header.Get("Location")
+	if first == "/runs/"+id || !strings.HasPrefix(first, "/runs/plan-") || first != second {
+		t.Fatalf("run again: %s, then %s", first, second)
+	}
+	if head := text(s.get(first, http.StatusOK).one("class", "head")); !strings.Contains(head, "again of "+id[:10]) ||
+		!strings.Contains(head, "compare") {
+		t.Errorf("its head: %s", head)
+	}
+	if got := s.get("/compare?a="+id+"&b="+strings.TrimPrefix(first, "/runs/"), http.StatusOK); got == nil {
+		t.Error("they cannot be compared")
+	}
+}
+
+// TestRetryWithALimit: a run that a limit ended is retried with another one, and says why it is not if that is too low.
+func TestRetryWithALimit(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	started, err := s.engine.Start(t.Context(), engine.Request{
+		Executor: "agent", Input: []byte(`{"agent":"clerk","request":"refund"}`), Limits: &engine.Limits{Tokens: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := started.PlanID
+	storetest.Until(t, "it has failed", func() bool { return s.run(id).State == record.Failed })
+
+	p := s.get("/runs/"+id, http.StatusOK)
+	if got := p.buttons(); got != "Retry with this limit, Run again" {
+		t.Errorf("it may %q", got)
+	}
+
+	to := attr(p.one("class", "control"), "action")
+	for limit, want := range map[string]string{
+		"1": "limits.tokens ended the run: it must be more than ", "x": "Limit of tokens must be a number.",
+	} {
+		got := s.send("POST", to, "action=retry&limit="+limit)
+		if said := text(parse(t, got).one("role", "alert")); got.StatusCode != http.StatusUnprocessableEntity ||
+			!strings.HasPrefix(said, want) {
+			t.Errorf("limit %s: %d %s", limit, got.StatusCode, said)
+		}
+	}
+	if got := s.send("POST", to, "action=retry&limit=1000000"); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("got.StatusCode = %d", got.StatusCode)
+	}
+	storetest.Until(t, "it goes on", func() bool { return s.run(id).State == record.Waiting })
 }

@@ -32,16 +32,17 @@ type runView struct {
 	folded map[int]bool
 	root   string // under which the plan was asked for; empty: any
 	// lost is the address that was asked for, if the run has no such row.
-	lost   string
-	detail *detailView
-	list   *listing // that stands in place of the tree; nil: the tree
-	events string   // where what changes is told; empty: the run has ended
-	// what the run should do, where the reader may ask for something else; empty: the reader may not
-	desired  runstore.Desired
-	waitsFor []string   // what it waits for that is no question to a person, such as a model
-	dueAt    *time.Time // when it goes on at the latest; nil: that is not known
-	dag      *dagView   // the graph that it carries out; nil: none
-	wrong    string     // what is wrong with what was asked of the run
+	lost     string
+	detail   *detailView
+	list     *listing           // that stands in place of the tree; nil: the tree
+	events   string             // where what changes is told; empty: the run has ended
+	stands   *runstore.Standing // nil: it is no run of the runtime
+	mayAsk   bool               // the reader may ask the run for something
+	key      string             // what is asked twice with it starts one run
+	waitsFor []string           // what it waits for that is no question to a person, such as a model
+	dueAt    *time.Time         // when it goes on at the latest; nil: that is not known
+	dag      *dagView           // the graph that it carries out; nil: none
+	wrong    string             // what is wrong with what was asked of the run
 	now      time.Time
 	from     time.Time // when the run began, and how long the bars of its rows are
 	span     time.Duration

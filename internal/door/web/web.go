@@ -36,6 +36,8 @@ type Store interface {
 // Starter starts runs as the API does.
 type Starter interface {
 	StartRun(ctx context.Context, starter string, body []byte, idempotencyKey string) (planID string, err error)
+	RetryRun(ctx context.Context, r engine.RetryRequest) error
+	RunAgain(ctx context.Context, r engine.AgainRequest) (planID string, err error)
 }
 
 // Catalog knows of what runs can be started.

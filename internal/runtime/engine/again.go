@@ -3,8 +3,9 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
-	"strconv"
+	"slices"
 
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -37,12 +38,12 @@ func (e *Engine) Retry(ctx context.Context, r RetryRequest) error {
 }
 
 // reopen returns what a retry opens again of a run that has ended, or whose code does not fit its record.
-func (e *Engine) reopen(ended runstore.Ended, raised NewLimits) (runstore.Opened, error) {
+func (e *Engine) reopen(ended runstore.Ended, n NewLimits) (runstore.Opened, error) {
 	limits, err := readLimits(ended.Limits)
 	if err != nil {
 		return runstore.Opened{}, fmt.Errorf("read the limits of run %s: %w", ended.RootPlanID, err)
 	}
-	if err := raised.raise(&limits, ended); err != nil {
+	if err := n.raise(&limits, ended); err != nil {
 		return runstore.Opened{}, err
 	}
 
@@ -54,6 +55,99 @@ func (e *Engine) reopen(ended runstore.Ended, raised NewLimits) (runstore.Opened
 	}
 	o.open.Limits = limits.json()
 	return o.open, nil
+}
+
+// AgainRequest asks for a run as another one was asked for.
+type AgainRequest struct {
+	PlanID string
+	Input  json.RawMessage // an object that is merged into the input as a JSON merge patch; nil: nothing changes
+	Limits NewLimits       // in place of those of the other request
+	// Starter, IdempotencyKey and Body are as in [Request].
+	Starter, IdempotencyKey string
+	Body                    []byte
+	By                      runstore.Who
+}
+
+// Again starts a run as a root run was asked for, with what there is today of its definition. The error is a
+// [*runstore.NotRootError], or one of [Engine.Start].
+func (e *Engine) Again(ctx context.Context, r AgainRequest) (Started, error) {
+	was, err := e.store.Reader.AskedFor(ctx, r.PlanID)
+	switch {
+	case err != nil:
+		return Started{}, err
+	case was.RootPlanID != was.PlanID:
+		return Started{}, &runstore.NotRootError{RootPlanID: was.RootPlanID}
+	}
+
+	asked := asked{}
+	if err := json.Unmarshal(was.Asked, &asked); err != nil {
+		return Started{}, fmt.Errorf("read what run %s was asked for: %w", r.PlanID, err)
+	}
+	limits := runLimits{Limits: asked.Limits}
+	r.Limits.replace(&limits)
+	input := was.Input
+	if r.Input != nil {
+		if input, err = merge(input, r.Input); err != nil {
+			return Started{}, fmt.Errorf("merge the input of run %s: %w", r.PlanID, err)
+		}
+	}
+
+	return e.Start(ctx, Request{
+		Executor: was.Executor, Name: asked.Name, Input: input, ConversationID: asked.ConversationID, Project: was.Project,
+		UserID: was.UserID, Starter: r.Starter, Tags: was.Tags, Limits: &limits.Limits,
+		IdempotencyKey: r.IdempotencyKey, Body: slices.Concat([]byte(r.PlanID+"\n"), r.Body),
+		AgainOf: r.PlanID, By: r.By,
+	})
+}
+
+// asked is what is kept of a request that is not on record otherwise.
+type asked struct {
+	Name           string `json:"name,omitzero"`
+	ConversationID string `json:"conversationId,omitzero"`
+	Limits         Limits `json:"limits,omitzero"`
+}
+
+// askedOf returns that as JSON; nil: there is nothing.
+func askedOf(r Request) json.RawMessage {
+	a := asked{r.Name, r.ConversationID, optional.Value(r.Limits)}
+	if a == (asked{}) {
+		return nil
+	}
+	b, _ := json.Marshal(a) // texts and numbers
+	return b
+}
+
+// merge applies a JSON merge patch (RFC 7396) to an object.
+func merge(to, patch json.RawMessage) (json.RawMessage, error) {
+	changes := membersOf(patch)
+	if changes == nil {
+		return patch, nil
+	}
+	members := membersOf(to)
+	if members == nil {
+		members = map[string]json.RawMessage{}
+	}
+
+	for name, change := range changes {
+		if string(change) == "null" {
+			delete(members, name)
+			continue
+		}
+		merged, err := merge(members[name], change)
+		if err != nil {
+			return nil, err
+		}
+		members[name] = merged
+	}
+	return json.Marshal(members)
+}
+
+// membersOf returns the members of an object; nil: the JSON is none.
+func membersOf(raw json.RawMessage) (m map[string]json.RawMessage) {
+	if json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return m
 }
 
 // NewLimits are limits that replace those of a run, one by one. nil: that one stays. 0: there is none any more.
@@ -69,59 +163,51 @@ func (n NewLimits) check() error {
 	}).check()
 }
 
-// raise puts the new limits in place of those of a run that has ended. The error names the limit that ended it, if it
-// is not above what the run has used.
+// raise puts the new limits in place of those of a run that has ended. The error names the limit that ended it, if
+// that is not raised above what it was, and what the run has used.
 func (n NewLimits) raise(l *runLimits, ended runstore.Ended) error {
+	was := *l
+	n.replace(l)
+	rounds, calls := begunIn(ended)
+	switch ended.ErrorKind {
+	case LimitRounds: // of the run, or of its agent
+		if n.Rounds != nil {
+			l.MaxSteps = int(*n.Rounds)
+		}
+		return raised("rounds", n.Rounds, max(was.Rounds, int64(was.MaxSteps), rounds), false)
+	case LimitToolCalls:
+		return raised("toolCalls", n.ToolCalls, max(was.ToolCalls, calls), true)
+	case LimitTokens:
+		return raised("tokens", n.Tokens, max(was.Tokens, ended.Used.Tokens), true)
+	case LimitCost:
+		return raised("costUsd", n.CostUSD, max(was.CostUSD, ended.Used.CostUSD), true)
+	case LimitTime:
+		return raised("seconds", n.Seconds, max(was.Seconds, ended.Worked.Seconds()), true)
+	}
+	return nil
+}
+
+// raised returns an error that names a limit unless it is set above what it must be. 0 lifts it, if it can be lifted.
+func raised[T int64 | float64](name string, limit *T, above T, canBeLifted bool) error {
+	if limit != nil && (*limit > above || *limit == 0 && canBeLifted) {
+		return nil
+	}
+	return BadInput("limits."+name, fmt.Sprintf("ended the run: it must be more than %v to go on", above))
+}
+
+// replace puts the new limits in place of others.
+func (n NewLimits) replace(l *runLimits) {
 	set(&l.Rounds, n.Rounds)
 	set(&l.ToolCalls, n.ToolCalls)
 	set(&l.Tokens, n.Tokens)
 	set(&l.CostUSD, n.CostUSD)
 	set(&l.Seconds, n.Seconds)
-
-	rounds, calls := begunIn(ended)
-	switch ended.ErrorKind {
-	case LimitRounds:
-		if n.Rounds != nil {
-			l.MaxSteps = int(*n.Rounds)
-		}
-		if n.Rounds == nil || *n.Rounds <= rounds { // the agent has rounds of its own: it is not enough to lift the limit
-			return notRaised("rounds", rounds)
-		}
-	case LimitToolCalls:
-		return above("toolCalls", l.ToolCalls, calls)
-	case LimitTokens:
-		return above("tokens", l.Tokens, ended.Used.Tokens)
-	case LimitCost:
-		return above("costUsd", l.CostUSD, ended.Used.CostUSD)
-	case LimitTime:
-		return above("seconds", l.Seconds, ended.Worked.Seconds())
-	}
-	return nil
 }
 
 func set[T any](limit, to *T) {
 	if to != nil {
 		*limit = *to
 	}
-}
-
-// above returns an error that names a limit which is not above what was used; 0: there is no limit.
-func above[T int64 | float64](name string, limit, used T) error {
-	if limit > 0 && limit <= used {
-		return notRaised(name, used)
-	}
-	return nil
-}
-
-func notRaised(name string, used any) error {
-	return BadInput("limits."+name, "ended the run, which has used "+amount(used)+": it must be more to go on")
-}
-
-func amount(n any) string {
-	if f, ok := n.(float64); ok {
-		return strconv.FormatFloat(f, 'f', -1, 64)
-	}
-	return fmt.Sprint(n)
 }
 
 // begunIn returns how many rounds and tool calls a run itself has begun.

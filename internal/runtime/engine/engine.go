@@ -168,6 +168,8 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 		run.IdempotencyKey, run.RequestSHA256 = r.IdempotencyKey, hash(r.Body)
 	}
 	run.Held = r.Held
+	run.Asked, run.AgainOf = askedOf(r), r.AgainOf
+	run.By = r.By
 
 	err = e.store.StartRun(ctx, run, p.begin(parts, plan))
 	if before := new(runstore.StartedBeforeError); errors.As(err, &before) {

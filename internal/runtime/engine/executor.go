@@ -10,6 +10,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -73,6 +74,9 @@ type Request struct {
 	Held bool
 	// From is what [Continuing] asked for; nil: it asked for nothing, or that is not on record.
 	From json.RawMessage
+	// AgainOf is the run whose input the request has, perhaps changed, and By who asked for that; empty: none.
+	AgainOf string
+	By      runstore.Who
 }
 
 // ModelInfo is a model that runs can use.

@@ -22,6 +22,7 @@ const (
 	Resume Action = "RESUME"
 
 	retryAction Action = "RETRY" // see [Store.Retry]
+	againAction Action = "AGAIN" // see [NewRun]
 )
 
 var desiredBy = map[Action]Desired{Stop: DesiredCancel, Pause: DesiredPause, Resume: DesiredRun}

@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/fieldsql"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
@@ -28,19 +30,22 @@ type RunDetail struct {
 	Desired   Desired
 	Done      bool
 	Takeovers int64
-	CreatedAt *time.Time
-	UpdatedAt *time.Time // when it was last started, claimed or ended
+	// PastAttempts are those before the present one, in their order.
+	PastAttempts []record.Attempt
+	AgainOf      *string // the run whose input it has, perhaps changed
+	CreatedAt    *time.Time
+	UpdatedAt    *time.Time // when it was last started, claimed or ended
 	// Figures are those of the plan itself. Total includes all plans below it.
 	Figures, Total tree.Figures
 	// Waits are those of the run, and of the runs below it, that a human may still decide, oldest first.
 	Waits []*record.Wait
-	// WaitingFor is what runs that are due need and no live worker provides, of the run and of those below
-	// it. If each need is met by some worker but all of them by none, it is all of them. Models that are away come with
-	// why. Of a run whose code does not fit its record it is <executor>:<name>@<release> with the release on which it
-	// last went on, a blank, and what differs.
+	// WaitingFor is what runs that are due need and no live worker provides, of the run and of those below it. If
+	// each need is met by some worker but all of them by none, it is all of them. Models that are away come with why.
+	// Of a run whose code does not fit its record it is <executor>:<name>@<release> with the release on which it last
+	// went on, a blank, and what differs.
 	WaitingFor []string
-	// DueAt is when the run, or one below it, goes on at the latest without that something happens; nil: a worker carries
-	// them, or none does so.
+	// DueAt is when the run, or one below it, goes on at the latest without that something happens; nil: a worker
+	// carries them, or none does so.
 	DueAt *time.Time
 }
 
@@ -102,8 +107,8 @@ const (
         ) THEN 'PAUSED'
         ELSE p.state
     END`
-	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, and the
-	// code that fits the record of runs.
+	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, and
+	// the code that fits the record of runs.
 	waitingFor = `(
         SELECT array_agg(DISTINCT f.what ORDER BY f.what)
         FROM (
@@ -177,6 +182,8 @@ below AS (
 			fieldsql.Column{Name: "run_done", Type: "boolean", SQL: "r.done"},
 			fieldsql.Column{Name: "run_mismatch", Type: "text", SQL: "CASE WHEN NOT r.done THEN r.mismatch END"},
 			fieldsql.Column{Name: "takeovers", Type: "bigint", SQL: "r.takeovers::bigint"},
+			fieldsql.Column{Name: "run_attempts", Type: "jsonb", SQL: "p.attempts"},
+			fieldsql.Column{Name: "again_of", Type: "text", SQL: "r.again_of"},
 			fieldsql.Column{Name: "created_at", Type: "timestamptz", SQL: "r.created_at"},
 			fieldsql.Column{Name: "updated_at", Type: "timestamptz", SQL: "GREATEST(r.created_at, r.claimed_at, r.done_at)"},
 			fieldsql.Column{Name: "waiting_for", Type: "text[]", SQL: fmt.Sprintf(waitingFor, inBelow)},
@@ -229,6 +236,7 @@ type runColumns struct {
 	RunDesired  string
 	RunDone     bool
 	RunMismatch *string
+	RunAttempts json.RawMessage
 }
 
 // RecordMismatch is the error kind of a run whose code does other things than are on record. It has not failed: it
@@ -289,6 +297,9 @@ func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, erro
 	d.State, d.Desired = record.State(run.RunState), Desired(run.RunDesired)
 	d.Done = run.RunDone
 	run.explain(&d.Plan)
+	if d.PastAttempts, err = field.PastAttempts(record.KindPlan, run.RunAttempts); err != nil {
+		return nil, err
+	}
 	d.Figures.DurationMs = tree.Duration(d.Plan.StartTime, d.Plan.EndTime)
 	d.Total.DurationMs = d.Figures.DurationMs
 
@@ -380,19 +391,28 @@ func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key
 	return record.Key{Kind: record.KindWait, Root: row.RootPlanID, Parent: row.PlanID, ID: waitID}, nil
 }
 
-// RunStands returns what a run should do, unless it has ended: then the error is [ErrEnded]. It is [record.ErrNotFound]
-// if the plan is not that of a run of the runtime. An empty root means any, else another tree has no such run.
-func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desired, error) {
+// Standing is how a run stands.
+type Standing struct {
+	Desired Desired
+	Done    bool // it has ended
+	// Mismatched says that the code of the last worker did other things than are on record.
+	Mismatched bool
+	AgainOf    string // the run whose input it has, perhaps changed; empty: none
+}
+
+// RunStands returns how a run stands. The error is [record.ErrNotFound] if the plan is not that of a run of the
+// runtime. An empty root means any, else another tree has no such run.
+func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Standing, error) {
 	row, err := read(ctx, r.DB(), queries.RunStands, planID)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("read what run %s is to do: %w", planID, err)
+		return Standing{}, fmt.Errorf("read how run %s stands: %w", planID, err)
 	case rootPlanID != "" && row.RootPlanID != rootPlanID:
-		return "", record.ErrNotFound
-	case row.Done:
-		return "", ErrEnded
+		return Standing{}, record.ErrNotFound
 	}
-	return Desired(row.Desired), nil
+	return Standing{
+		Desired: Desired(row.Desired), Done: row.Done, Mismatched: row.Mismatched, AgainOf: optional.Value(row.AgainOf),
+	}, nil
 }
 
 // RunHadForm reports whether a run, or a run below it, ever showed a form.

@@ -290,16 +290,16 @@ func TestRunStands(t *testing.T) {
 	s := open(t)
 	startRun(t, s, newRun("p"))
 	stands := func(root, plan string) string {
-		desired, err := s.Reader.RunStands(t.Context(), root, plan)
+		is, err := s.Reader.RunStands(t.Context(), root, plan)
 		switch {
 		case errors.Is(err, record.ErrNotFound):
 			return "none"
-		case errors.Is(err, runstore.ErrEnded):
-			return "ended"
 		case err != nil:
 			t.Fatal(err)
+		case is.Done:
+			return "ended"
 		}
-		return string(desired)
+		return string(is.Desired)
 	}
 
 	if err := s.Control(t.Context(), "p", runstore.Pause, ""); err != nil {

@@ -103,8 +103,10 @@ type NewRun struct {
 	Held bool
 	// IdempotencyKey, if it is set, is that of the request, whose hash is RequestSHA256.
 	IdempotencyKey, RequestSHA256 string
-	// AskedLimits are those of the request; nil: it had none.
-	AskedLimits json.RawMessage
+	// Asked is what the request had that is not on record otherwise, see [AskedFor]; nil: nothing.
+	Asked json.RawMessage
+	// By is who started it again, if AgainOf is set.
+	By Who
 }
 
 // Lease says which worker holds a run, and since which claim.
@@ -244,7 +246,7 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 		optional.Pointer(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
 		optional.Pointer(parent.PlanID), optional.Pointer(parent.StepID), seq, optional.Pointer(parent.ToolCallID), r.Owner,
 		r.Starter, cmp.Or(r.Project, DefaultProject), optional.Pointer(r.IdempotencyKey),
-		optional.Pointer(r.RequestSHA256), r.Held, parent.Attempt, optional.Pointer(r.AgainOf), []byte(r.AskedLimits))
+		optional.Pointer(r.RequestSHA256), r.Held, parent.Attempt, optional.Pointer(r.AgainOf), []byte(r.Asked))
 }
 
 // StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the
@@ -283,6 +285,10 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 				added = tag.RowsAffected() > 0
 				return nil
 			})
+			if r.AgainOf != "" {
+				q.Queue(db.ControlAdd, string(againAction), optional.Pointer(r.By.Name), optional.Pointer(r.By.Claim), nil, nil,
+					r.RootPlanID, r.PlanID)
+			}
 		},
 		Then: func() ([]record.Change, error) {
 			if !added {

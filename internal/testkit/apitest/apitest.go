@@ -89,6 +89,12 @@ func (nothing) Start(_ context.Context, r engine.Request) (engine.Started, error
 	return engine.Started{}, &engine.UnknownError{Kind: "agent", Name: r.Name}
 }
 
+func (nothing) Retry(context.Context, engine.RetryRequest) error { return record.ErrNotFound }
+
+func (nothing) Again(context.Context, engine.AgainRequest) (engine.Started, error) {
+	return engine.Started{}, record.ErrNotFound
+}
+
 func (nothing) Models() []engine.ModelInfo { return nil }
 
 func (nothing) Startables() []engine.Startable { return nil }
