@@ -10,8 +10,13 @@ import (
 )
 
 type retryCmd struct {
-	controlFlags
+	Plan  string   `arg:"" optional:"" help:"Id of the plan of a run that no other run started. Without it, --state or another filter says which runs are retried."`
 	Limit []string `help:"A limit in place of that of the run, such as tokens=200000, as often as you like. One that ended the run must be raised." placeholder:"NAME=NUMBER" env:"ACTLOG_LIMITS"`
+	By    string   `help:"Who asks. Default: the name of the API key." placeholder:"NAME"`
+	JSON  bool     `help:"Print the run, or the job, as JSON."`
+
+	bulkFlags
+	serverFlags
 }
 
 func (c *retryCmd) Run(ctx context.Context, e *env, client *client) error {
@@ -19,7 +24,19 @@ func (c *retryCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
-	return c.control(ctx, e, client, "retry", func(s record.State) bool {
+
+	many := c.bulkFlags.filter()
+	switch {
+	case c.Plan == "" && len(many) == 0:
+		return usageError("retry: name the plan of a run, or say with --state and its like which runs are meant")
+	case c.Plan == "":
+		return c.bulk(ctx, e, client, bulkBody{Action: "retry", Filter: many, Limits: limits, Rate: c.Rate, By: c.By}, c.JSON)
+	case len(many) > 0:
+		return usageError("retry: a plan is named, so there is nothing to filter")
+	}
+
+	one := controlFlags{Plan: c.Plan, By: c.By, JSON: c.JSON, serverFlags: c.serverFlags}
+	return one.control(ctx, e, client, "retry", func(s record.State) bool {
 		return s != record.Pending
 	}, "it goes on as soon as a worker is free", map[string]any{"limits": limits})
 }

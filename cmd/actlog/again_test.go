@@ -53,3 +53,43 @@ func TestAgain(t *testing.T) {
 	wantAll(t, must(t, command("list", "--json")...), again, `"title":"Ask more."`)
 	wantAll(t, must(t, command("again", id, "--json")...), `"planId":"plan-`, `"state":"PENDING"`)
 }
+
+// TestRetryMany: all runs that failed in some way are retried, after a look at them.
+func TestRetryMany(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "  reader: {description: Reads}\n",
+		scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{says("Done.")}})
+	s := h.serve(t, 1)
+	command := func(args ...string) []string { return append(args, "--server", s.url) }
+
+	for range 12 {
+		must(t, command("run", "reader", "Ask.", "--detach", "--limit", "tokens=1", "--project", "shop")...)
+	}
+	storetest.Until(t, "all have failed", func() bool {
+		return strings.Count(must(t, command("runs", "--state", "FAILED", "--json")...), `"planId":`) == 12
+	})
+
+	many := command("retry", "--state", "FAILED", "--since", "1h", "--error-kind", "limit_tokens", "--project", "shop",
+		"--agent", "reader")
+	code, _, stderr := actlog(t, many...)
+	if code != exitUsage || !strings.Contains(stderr, "pass --yes") || strings.Count(stderr, "The run has reac") != 10 ||
+		!strings.Contains(stderr, "and 2 more") {
+		t.Errorf("%d: %s", code, stderr)
+	}
+	for _, args := range [][]string{{"retry"}, {"retry", "plan-7", "--state", "FAILED"}, {"retry", "--state", "BROKEN"}} {
+		if code, _, stderr := actlog(t, command(args...)...); code != exitUsage {
+			t.Errorf("%q: %d %s", args, code, stderr)
+		}
+	}
+
+	out := must(t, append(many, "--yes", "--rate", "100", "--limit", "tokens=100000")...)
+	if !strings.HasPrefix(out, "bulk-") || !strings.Contains(out, " is COMPLETED: 12 of 12 asked, 0 refused\n") {
+		t.Errorf("it prints %q", out)
+	}
+	storetest.Until(t, "all are completed", func() bool {
+		return strings.Count(must(t, command("runs", "--state", "COMPLETED", "--json")...), `"planId":`) == 12
+	})
+	if out := must(t, append(many, "--yes")...); out != "" {
+		t.Errorf("of none it prints %q", out)
+	}
+}

@@ -313,7 +313,7 @@ func nextCursor(stderr string) string {
 func TestSinceEverywhere(t *testing.T) {
 	t.Parallel()
 	url, _ := serve(t, apitest.Config{}, nil)
-	for _, command := range [][]string{{"list"}, {"search", "x"}} {
+	for _, command := range [][]string{{"list"}, {"search", "x"}, {"retry", "--yes"}} {
 		for _, flag := range []string{"--since", "--until"} {
 			for _, when := range []string{"90s", "5m", "24h", "3d", "2w", "2026-11-20", "2026-11-20T13:53:00Z"} {
 				must(t, append(slices.Clone(command), flag, when, "--server", url)...)

@@ -330,6 +330,16 @@ type runItemJSON struct {
 	EndTime    *time.Time   `json:"endTime"`
 }
 
+func toRunItem(r *runstore.RunSummary) runItemJSON {
+	p := &r.Plan
+	return runItemJSON{
+		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, Executor: r.Executor, Name: r.Name, Title: p.Title,
+		State: r.State,
+		Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt,
+		StartTime: p.StartTime, EndTime: p.EndTime,
+	}
+}
+
 type runListJSON struct {
 	Items      []runItemJSON `json:"items"`
 	NextCursor *string       `json:"nextCursor"`
@@ -366,14 +376,7 @@ func (s *Server) list(c echo.Context) error {
 
 	out := runListJSON{Items: make([]runItemJSON, min(len(found), filter.Limit))}
 	for i := range out.Items {
-		r := &found[i]
-		p := &r.Plan
-		out.Items[i] = runItemJSON{
-			PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, Executor: r.Executor, Name: r.Name, Title: p.Title,
-			State: r.State,
-			Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt,
-			StartTime: p.StartTime, EndTime: p.EndTime,
-		}
+		out.Items[i] = toRunItem(&found[i])
 	}
 
 	if len(found) > filter.Limit {

@@ -28,6 +28,8 @@ type Store interface {
 	Decide(
 		ctx context.Context, rootPlanID, planID, waitID string, decide func(*record.Wait) (*record.Wait, error),
 	) error
+	StartBulk(ctx context.Context, b runstore.NewBulk) (id string, err error)
+	StopBulk(ctx context.Context, id string) error
 	Feed() *feed.Feed
 	Deltas() *delta.Deltas
 	Sessions(

@@ -70,6 +70,7 @@ func (w *worker) work(ctx context.Context) error {
 	tasks.Go(func() { w.beat(inner) })
 	tasks.Go(func() { w.engine.watch(ctx) })
 	tasks.Go(func() { w.engine.watchModels(ctx) })
+	tasks.Go(func() { w.engine.watchBulk(ctx) })
 
 	w.claim(ctx)
 	w.drain(inner)
