@@ -33,6 +33,8 @@ type Agent struct {
 	WaitTimeout time.Duration
 	// ReadOnly takes the tools that write from the agent.
 	ReadOnly bool
+	// MaxRuns is how many root runs of the agent go on at once, over all workers. 0 means no limit.
+	MaxRuns int
 }
 
 // definition returns the agent as runs keep it.
@@ -41,7 +43,7 @@ func (a Agent) definition() define.Agent {
 		Description: a.Description, SystemPrompt: a.SystemPrompt, Model: a.Model, Temperature: a.Temperature,
 		Tools: a.Tools, MCPServers: a.MCPServers, Exclude: a.Exclude, MaxSteps: a.MaxSteps, IncludeHistory: a.IncludeHistory,
 		ResponseSchema: a.ResponseSchema, Limits: define.Limits(a.Limits), WaitTimeout: define.Duration(a.WaitTimeout),
-		EnableWrite: !a.ReadOnly,
+		EnableWrite: !a.ReadOnly, MaxRuns: a.MaxRuns,
 	}
 }
 

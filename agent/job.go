@@ -26,6 +26,11 @@ type Job struct {
 	// of another starter is another conversation. Where a policy says notStarter, they may not approve its calls. Empty:
 	// nobody.
 	Starter string
+	// Priority is from 0 to 9; nil: 5. What has a higher one begins first.
+	Priority *int `json:",omitempty"` // as if it were not there, in the hash of jobs that do not have it
+	// ConcurrencyKey lets only one run of a project with the same key go on at once, in the order of their start. A
+	// configuration may allow more. Empty: any number of them.
+	ConcurrencyKey string `json:",omitempty"`
 	// Limits bound the run, beside those of its agents.
 	Limits Limits
 	// IdempotencyKey makes Start safe to repeat: the same job of the same starter with the same key is the same run.
@@ -62,6 +67,7 @@ func (r *Runtime) start(ctx context.Context, j Job) (string, error) {
 	q := engine.Request{
 		Executor: in.Executor, Name: in.Name, ConversationID: j.ConversationID, Project: j.Project, UserID: j.UserID,
 		Tags: j.Tags, Starter: j.Starter, Limits: new(engine.Limits(j.Limits)), IdempotencyKey: j.IdempotencyKey,
+		Priority: j.Priority, ConcurrencyKey: j.ConcurrencyKey,
 	}
 	if in.Input != nil {
 		if q.Input, err = json.Marshal(in.Input); err != nil {
@@ -81,7 +87,7 @@ func (r *Runtime) start(ctx context.Context, j Job) (string, error) {
 func (j Job) input() (in Input, err error) {
 	ids := map[string]string{
 		"conversationId": j.ConversationID, "project": j.Project, "userId": j.UserID, "starter": j.Starter,
-		"idempotencyKey": j.IdempotencyKey,
+		"idempotencyKey": j.IdempotencyKey, "concurrencyKey": j.ConcurrencyKey,
 	}
 	if len(j.Tags) > record.MaxListItems {
 		return in, invalid("tags", fmt.Sprintf("must not have over %d items", record.MaxListItems))

@@ -42,6 +42,9 @@ type Run struct {
 	Attempt int64
 	// AgainOf is the run whose input this one has, perhaps changed, see [Runtime.Again]; empty: none.
 	AgainOf string
+	// Priority and ConcurrencyKey are those of its [Job].
+	Priority       int
+	ConcurrencyKey string
 	// Figures are those of the run itself. Total includes the runs below it.
 	Figures, Total                Figures
 	CreatedAt, StartTime, EndTime time.Time
@@ -152,6 +155,7 @@ func runOf(d *runstore.RunDetail) *Run {
 		Error: optional.Value(p.ErrorMessage), ErrorKind: optional.Value(p.ErrorKind),
 		WaitingFor: d.WaitingFor, DueAt: optional.Value(d.DueAt),
 		Takeovers: d.Takeovers, Attempt: max(optional.Value(p.Attempt), 1), AgainOf: optional.Value(d.AgainOf),
+		Priority: int(d.Priority), ConcurrencyKey: optional.Value(d.ConcurrencyKey),
 		Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
 		CreatedAt: optional.Value(d.CreatedAt), StartTime: optional.Value(p.StartTime), EndTime: optional.Value(p.EndTime),
 	}

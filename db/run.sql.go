@@ -192,7 +192,8 @@ func (q *Queries) DefinitionPin(ctx context.Context, db DBTX, arg DefinitionPinP
 const RunAdd = `-- name: RunAdd :execrows
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, parent_attempt, again_of, asked
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired,
+    parent_attempt, again_of, asked, priority, concurrency_key, agent
 )
 SELECT
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::integer,
@@ -200,7 +201,8 @@ SELECT
     $11::text, $12::text, $13::integer, $14::text,
     $15::text, $16::text, $17::text, $18::text, $19::text,
     CASE WHEN NOT $20::boolean THEN now() END, CASE WHEN $20::boolean THEN 'PAUSE' ELSE 'RUN' END,
-    $21::integer, $22::text, $23::json
+    $21::integer, $22::text, $23::json,
+    $24::smallint, $25::text, $26::text
 WHERE $1::text <> $2::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = $1::text AND p.current_plan_id = $2::text AND p.first_seen_at = transaction_timestamp()
@@ -232,6 +234,9 @@ type RunAddParams struct {
 	ParentAttempt     *int32
 	AgainOf           *string
 	Asked             []byte
+	Priority          int16
+	ConcurrencyKey    *string
+	Agent             *string
 }
 
 // Adds a run that is due, or held, unless it is there. The tree of a root run must be new: what is on record of it
@@ -261,6 +266,9 @@ func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64,
 		arg.ParentAttempt,
 		arg.AgainOf,
 		arg.Asked,
+		arg.Priority,
+		arg.ConcurrencyKey,
+		arg.Agent,
 	)
 	if err != nil {
 		return 0, err
@@ -375,30 +383,88 @@ func (q *Queries) RunCancelTree(ctx context.Context, db DBTX, rootPlanID string)
 
 const RunClaim = `-- name: RunClaim :many
 WITH open AS MATERIALIZED (
-    SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
-    FROM actlog.run AS r
-    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done
-        AND (r.needs <@ $3::text[] OR r.desired <> 'RUN')
-        AND (r.lost = $4::integer AND r.desired = 'RUN') = $5::boolean
-    ORDER BY r.due_at
+    SELECT r.root_plan_id, r.plan_id, r.owner, r.priority, r.since, r.begins
+    FROM generate_series(9, 0, -1) AS v (priority)
+    CROSS JOIN LATERAL (
+        SELECT x.root_plan_id, x.plan_id, x.owner, x.priority, x.due_at AS since, x.desired = 'RUN' AS begins
+        FROM actlog.run AS x
+        WHERE x.priority = v.priority AND x.due_at <= now() AND x.due_at IS NOT NULL AND x.worker_id IS NULL AND NOT x.done
+            AND CASE -- of which the planner does not think that it keeps few, so that it reads what is due in its order
+                WHEN x.desired <> 'RUN' THEN NOT $1::boolean
+                ELSE x.needs <@ $2::text[] AND (x.lost = $3::integer) = $1::boolean
+            END
+        ORDER BY x.due_at
+        LIMIT 1000
+    ) AS r
     LIMIT 1000
 ),
 turns AS MATERIALIZED ( -- what is held counts before what is open
     SELECT
-        a.root_plan_id, a.plan_id, a.since, a.is_open,
-        row_number() OVER (PARTITION BY a.owner ORDER BY a.is_open, a.since) AS of_owner,
-        row_number() OVER (PARTITION BY a.root_plan_id ORDER BY a.is_open, a.since) AS of_tree
+        a.root_plan_id, a.plan_id, a.priority, a.since, a.begins, a.is_open,
+        row_number() OVER (PARTITION BY a.owner ORDER BY a.is_open, a.priority DESC, a.since) AS of_owner,
+        row_number() OVER (PARTITION BY a.root_plan_id ORDER BY a.is_open, a.priority DESC, a.since) AS of_tree
     FROM (
-        SELECT o.root_plan_id, o.plan_id, o.owner, o.since, true AS is_open FROM open AS o
+        SELECT o.root_plan_id, o.plan_id, o.owner, o.priority, o.since, o.begins, true AS is_open FROM open AS o
         UNION ALL
-        SELECT r.root_plan_id, r.plan_id, r.owner, r.claimed_at, false
+        SELECT r.root_plan_id, r.plan_id, r.owner, r.priority, r.claimed_at, true, false
         FROM actlog.run AS r
         WHERE r.worker_id IS NOT NULL AND EXISTS (SELECT FROM open)
     ) AS a
 ),
+ordered AS MATERIALIZED (
+    SELECT t.root_plan_id, t.plan_id, t.begins, row_number() OVER (ORDER BY t.priority DESC, t.of_owner, t.of_tree, t.since, t.plan_id COLLATE "C") AS n
+    FROM turns AS t
+    WHERE t.is_open
+    ORDER BY n
+    LIMIT 50 + $4::integer
+),
+asked AS MATERIALIZED ( -- the places that a run would take for its tree; none, if that has them
+    SELECT o.root_plan_id, o.plan_id, o.n, o.in_tree, p.place, l.most, COALESCE(q.taken, 0) AS taken, EXISTS (
+            SELECT FROM actlog.run AS e
+            WHERE left(p.place, 4) = 'key:' AND e.concurrency_key = k.concurrency_key AND e.project = k.project AND NOT e.keyed AND NOT e.done
+                AND (e.created_at, e.plan_id) < (k.created_at, k.plan_id)
+                AND e.desired = 'RUN' AND (e.due_at <= now() OR e.blocked IS NOT NULL)
+        ) AS is_later
+    FROM (
+        SELECT t.root_plan_id, t.plan_id, t.begins, t.n, row_number() OVER (PARTITION BY t.root_plan_id ORDER BY t.n) AS in_tree FROM ordered AS t WHERE t.begins
+    ) AS o
+    CROSS JOIN LATERAL (
+        SELECT root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth, parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, worker_id, epoch, due_at, signals, seen, takeovers, desired, done, created_at, claimed_at, done_at, first_claimed_at, starter, project, lost, worked, clock, clock_from, clock_ran, release, mismatch, mismatch_at, ended_before, anew, parent_attempt, again_of, asked, priority, concurrency_key, agent, placed, keyed, blocked FROM actlog.run AS y WHERE y.root_plan_id = o.root_plan_id AND y.plan_id = o.root_plan_id OFFSET 0
+    ) AS k
+    CROSS JOIN LATERAL unnest(
+        CASE WHEN k.placed THEN '{}' ELSE actlog.places_of(k.agent, k.project, k.owner, k.root_plan_id) END
+        || CASE WHEN k.keyed OR k.concurrency_key IS NULL THEN '{}' ELSE ARRAY[actlog.place_of_key(k.project, k.concurrency_key)] END
+    ) AS p (place)
+    LEFT JOIN actlog.place AS q ON q.place = p.place
+    CROSS JOIN LATERAL (
+        SELECT CASE split_part(p.place, ':', 1)
+            WHEN 'key' THEN NULLIF($5::integer, 0)
+            WHEN 'owner' THEN NULLIF($6::integer, 0)
+            ELSE (SELECT u.most FROM unnest($7::text[], $8::integer[]) AS u (place, most) WHERE u.place = p.place)
+        END AS most
+    ) AS l
+),
+taken AS MATERIALIZED (
+    SELECT DISTINCT a.n FROM asked AS a WHERE a.taken >= a.most OR a.is_later
+),
+fits AS MATERIALIZED ( -- no more than there are places
+    SELECT x.n, bool_and(x.in_tree = 1 AND (x.most IS NULL OR x.taken + x.nth <= x.most)) AS fits
+    FROM (
+        SELECT a.n, a.in_tree, a.most, a.taken, row_number() OVER (PARTITION BY a.place ORDER BY a.n) AS nth
+        FROM asked AS a
+        WHERE NOT EXISTS (SELECT FROM taken AS f WHERE f.n = a.n)
+    ) AS x
+    GROUP BY x.n
+),
 chosen AS MATERIALIZED (
-    SELECT r.root_plan_id, r.plan_id
-    FROM (SELECT root_plan_id, plan_id, since, is_open, of_owner, of_tree FROM turns WHERE is_open ORDER BY of_owner, of_tree, since, plan_id COLLATE "C") AS t
+    SELECT r.root_plan_id, r.plan_id, t.n, t.takes
+    FROM (
+        SELECT o.root_plan_id, o.plan_id, o.begins, o.n, f.n IS NOT NULL AS takes
+        FROM ordered AS o
+        LEFT JOIN fits AS f ON f.n = o.n
+        WHERE COALESCE(f.fits, true) AND NOT EXISTS (SELECT FROM taken AS x WHERE x.n = o.n)
+        ORDER BY o.n
+    ) AS t
     CROSS JOIN LATERAL (
         SELECT x.root_plan_id, x.plan_id
         FROM actlog.run AS x
@@ -406,31 +472,169 @@ chosen AS MATERIALIZED (
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS r
-    LIMIT $6::integer -- so that no more are locked
+    LEFT JOIN LATERAL (
+        SELECT y.plan_id
+        FROM actlog.run AS y
+        WHERE t.takes AND y.root_plan_id = t.root_plan_id AND y.plan_id = t.root_plan_id
+        OFFSET 0
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS k ON true
+    WHERE NOT t.takes OR k.plan_id IS NOT NULL
+    LIMIT $4::integer -- so that no more are locked
+),
+waits AS MATERIALIZED ( -- the others, if what was chosen leaves no place for them
+    SELECT DISTINCT ON (a.n) a.n, a.root_plan_id, a.plan_id, a.place
+    FROM (
+        SELECT x.root_plan_id, x.plan_id, x.n, x.in_tree, x.place, x.most, x.taken, x.is_later, c.n IS NOT NULL AS is_chosen, x.taken + count(c.n) OVER (PARTITION BY x.place) AS taken_now
+        FROM asked AS x
+        LEFT JOIN chosen AS c ON c.n = x.n
+    ) AS a
+    WHERE a.in_tree = 1 AND NOT a.is_chosen AND (a.taken_now >= a.most OR a.is_later)
+    ORDER BY a.n, array_position('{key,owner,agent,project}', split_part(a.place, ':', 1)) -- the list of the fewest
+),
+blocked AS (
+    UPDATE actlog.run AS r
+    SET due_at = NULL, blocked = f.place
+    FROM (
+        SELECT z.root_plan_id, z.plan_id, x.place
+        FROM waits AS x
+        CROSS JOIN LATERAL (
+            SELECT y.root_plan_id, y.plan_id
+            FROM actlog.run AS y
+            WHERE y.root_plan_id = x.root_plan_id AND y.plan_id = x.plan_id AND NOT y.done AND y.worker_id IS NULL AND y.due_at <= now() AND y.desired = 'RUN'
+            OFFSET 0
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) AS z
+    ) AS f
+    WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
+    RETURNING r.root_plan_id, r.plan_id
+),
+counted AS (
+    INSERT INTO actlog.place AS p (place, taken, most)
+    SELECT a.place, count(c.n), max(a.most)
+    FROM asked AS a
+    LEFT JOIN chosen AS c ON c.n = a.n
+    LEFT JOIN waits AS f ON f.n = a.n AND f.place = a.place
+    WHERE c.n IS NOT NULL OR f.n IS NOT NULL
+    GROUP BY a.place
+    ON CONFLICT (place) DO UPDATE SET taken = p.taken + excluded.taken, most = excluded.most
+),
+later AS ( -- those that came after a run with the same key may have a place, too
+    INSERT INTO actlog.place_change (places, freed)
+    SELECT array_agg(a.place), false
+    FROM asked AS a
+    JOIN chosen AS c ON c.n = a.n
+    WHERE left(a.place, 4) = 'key:' AND a.most IS DISTINCT FROM 1
+    HAVING count(*) > 0
+),
+tree AS ( -- a run below the root takes places for it, and for all that waits for them in the tree
+    UPDATE actlog.run AS r
+    SET placed = r.placed OR r.plan_id = r.root_plan_id, keyed = r.keyed OR r.plan_id = r.root_plan_id AND r.concurrency_key IS NOT NULL,
+        due_at = CASE WHEN r.blocked IS NOT NULL AND r.worker_id IS NULL THEN COALESCE(r.due_at, now()) ELSE r.due_at END
+    FROM chosen AS c
+    WHERE c.takes AND r.root_plan_id = c.root_plan_id AND NOT r.done
+        AND NOT EXISTS (SELECT FROM chosen AS o WHERE o.root_plan_id = r.root_plan_id AND o.plan_id = r.plan_id)
+        AND (r.plan_id = r.root_plan_id OR r.blocked IS NOT NULL AND r.due_at IS NULL AND r.worker_id IS NULL)
+),
+claimed AS (
+    UPDATE actlog.run AS r
+    SET worker_id = $9::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(), blocked = NULL,
+        placed = r.placed OR c.roots, keyed = r.keyed OR c.roots AND r.concurrency_key IS NOT NULL,
+        first_claimed_at = COALESCE(r.first_claimed_at, now()),
+        release = CASE WHEN r.first_claimed_at IS NULL THEN $10::text ELSE r.release END
+    FROM (
+        SELECT o.root_plan_id, o.plan_id, o.plan_id = o.root_plan_id AND bool_or(o.takes) OVER (PARTITION BY o.root_plan_id) AS roots FROM chosen AS o
+    ) AS c
+    WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
+    RETURNING r.root_plan_id, r.plan_id, r.epoch
 )
-UPDATE actlog.run AS r
-SET worker_id = $1::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(),
-    first_claimed_at = COALESCE(r.first_claimed_at, now()),
-    release = CASE WHEN r.first_claimed_at IS NULL THEN $2::text ELSE r.release END
-FROM chosen AS c
-WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
-RETURNING
-    r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired,
-    EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
-    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt
+SELECT c.root_plan_id, c.plan_id, c.epoch, false AS waits FROM claimed AS c
+UNION ALL
+SELECT b.root_plan_id, b.plan_id, 0, true FROM blocked AS b
 `
 
 type RunClaimParams struct {
-	WorkerID string
-	Release  string
+	Alone    bool
 	Provides []string
 	LoneAt   int32
-	Alone    bool
 	Runs     int32
+	PerKey   int32
+	PerOwner int32
+	Places   []string
+	Most     []int32
+	WorkerID string
+	Release  string
 }
 
 type RunClaimRow struct {
+	RootPlanID string
+	PlanID     string
+	Epoch      int64
+	Waits      bool
+}
+
+// Claims runs that are due. What has a higher priority comes first, then who has fewer runs under way: the owners, then the
+// trees, then the time decides. A tree takes its places with the first of its runs; a run that finds none is due no more,
+// and waits in the list of that place: it is returned, too. Runs that lost lone_at workers in a row are claimed alone, but for those that should
+// stop or pause. To stop or to pause one, a worker needs nothing that it provides, and the run no place. The caller has the
+// turn, see PlaceTurn.
+// Of a tree that has no places, one run after the other asks.
+func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
+	rows, err := db.Query(ctx, RunClaim,
+		arg.Alone,
+		arg.Provides,
+		arg.LoneAt,
+		arg.Runs,
+		arg.PerKey,
+		arg.PerOwner,
+		arg.Places,
+		arg.Most,
+		arg.WorkerID,
+		arg.Release,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RunClaimRow
+	for rows.Next() {
+		var i RunClaimRow
+		if err := rows.Scan(
+			&i.RootPlanID,
+			&i.PlanID,
+			&i.Epoch,
+			&i.Waits,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RunClaimed = `-- name: RunClaimed :many
+SELECT
+    r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.priority,
+    r.epoch, r.takeovers, r.lost, r.desired,
+    EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (root_plan_id, plan_id, epoch)
+JOIN actlog.run AS r ON r.root_plan_id = u.root_plan_id AND r.plan_id = u.plan_id
+WHERE r.worker_id = $4::text AND r.epoch = u.epoch
+`
+
+type RunClaimedParams struct {
+	RootPlanIds []string
+	PlanIds     []string
+	Epochs      []int64
+	WorkerID    string
+}
+
+type RunClaimedRow struct {
 	RootPlanID        string
 	PlanID            string
 	Executor          string
@@ -447,6 +651,7 @@ type RunClaimRow struct {
 	Owner             string
 	Starter           string
 	Project           string
+	Priority          int16
 	Epoch             int64
 	Takeovers         int32
 	Lost              int32
@@ -459,25 +664,21 @@ type RunClaimRow struct {
 	ParentAttempt     *int32
 }
 
-// Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
-// time decides. Runs that lost lone_at workers in a row are claimed alone, but for those that should stop or pause. To
-// stop or to pause one, a worker needs nothing that it provides.
-func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
-	rows, err := db.Query(ctx, RunClaim,
+// Returns runs that a worker has claimed.
+func (q *Queries) RunClaimed(ctx context.Context, db DBTX, arg RunClaimedParams) ([]RunClaimedRow, error) {
+	rows, err := db.Query(ctx, RunClaimed,
+		arg.RootPlanIds,
+		arg.PlanIds,
+		arg.Epochs,
 		arg.WorkerID,
-		arg.Release,
-		arg.Provides,
-		arg.LoneAt,
-		arg.Alone,
-		arg.Runs,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []RunClaimRow
+	var items []RunClaimedRow
 	for rows.Next() {
-		var i RunClaimRow
+		var i RunClaimedRow
 		if err := rows.Scan(
 			&i.RootPlanID,
 			&i.PlanID,
@@ -495,6 +696,7 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.Owner,
 			&i.Starter,
 			&i.Project,
+			&i.Priority,
 			&i.Epoch,
 			&i.Takeovers,
 			&i.Lost,

@@ -38,7 +38,8 @@ HAVING count(*) > 0;
 -- before comes from outside.
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, parent_attempt, again_of, asked
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired,
+    parent_attempt, again_of, asked, priority, concurrency_key, agent
 )
 SELECT
     @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
@@ -46,7 +47,8 @@ SELECT
     sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
     @owner::text, @starter::text, @project::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
     CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END,
-    sqlc.narg('parent_attempt')::integer, sqlc.narg('again_of')::text, sqlc.narg('asked')::json
+    sqlc.narg('parent_attempt')::integer, sqlc.narg('again_of')::text, sqlc.narg('asked')::json,
+    @priority::smallint, sqlc.narg('concurrency_key')::text, sqlc.narg('agent')::text
 WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id = @plan_id::text AND p.first_seen_at = transaction_timestamp()
@@ -310,34 +312,95 @@ SET signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() E
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND NOT r.done;
 
 -- name: RunClaim :many
--- Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
--- time decides. Runs that lost lone_at workers in a row are claimed alone, but for those that should stop or pause. To
--- stop or to pause one, a worker needs nothing that it provides.
+-- Claims runs that are due. What has a higher priority comes first, then who has fewer runs under way: the owners, then the
+-- trees, then the time decides. A tree takes its places with the first of its runs; a run that finds none is due no more,
+-- and waits in the list of that place: it is returned, too. Runs that lost lone_at workers in a row are claimed alone, but for those that should
+-- stop or pause. To stop or to pause one, a worker needs nothing that it provides, and the run no place. The caller has the
+-- turn, see PlaceTurn.
 WITH open AS MATERIALIZED (
-    SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
-    FROM actlog.run AS r
-    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done
-        AND (r.needs <@ @provides::text[] OR r.desired <> 'RUN')
-        AND (r.lost = @lone_at::integer AND r.desired = 'RUN') = @alone::boolean
-    ORDER BY r.due_at
+    SELECT r.*
+    FROM generate_series(9, 0, -1) AS v (priority)
+    CROSS JOIN LATERAL (
+        SELECT x.root_plan_id, x.plan_id, x.owner, x.priority, x.due_at AS since, x.desired = 'RUN' AS begins
+        FROM actlog.run AS x
+        WHERE x.priority = v.priority AND x.due_at <= now() AND x.due_at IS NOT NULL AND x.worker_id IS NULL AND NOT x.done
+            AND CASE -- of which the planner does not think that it keeps few, so that it reads what is due in its order
+                WHEN x.desired <> 'RUN' THEN NOT @alone::boolean
+                ELSE x.needs <@ @provides::text[] AND (x.lost = @lone_at::integer) = @alone::boolean
+            END
+        ORDER BY x.due_at
+        LIMIT 1000
+    ) AS r
     LIMIT 1000
 ),
 turns AS MATERIALIZED ( -- what is held counts before what is open
     SELECT
-        a.root_plan_id, a.plan_id, a.since, a.is_open,
-        row_number() OVER (PARTITION BY a.owner ORDER BY a.is_open, a.since) AS of_owner,
-        row_number() OVER (PARTITION BY a.root_plan_id ORDER BY a.is_open, a.since) AS of_tree
+        a.root_plan_id, a.plan_id, a.priority, a.since, a.begins, a.is_open,
+        row_number() OVER (PARTITION BY a.owner ORDER BY a.is_open, a.priority DESC, a.since) AS of_owner,
+        row_number() OVER (PARTITION BY a.root_plan_id ORDER BY a.is_open, a.priority DESC, a.since) AS of_tree
     FROM (
-        SELECT o.root_plan_id, o.plan_id, o.owner, o.since, true AS is_open FROM open AS o
+        SELECT o.root_plan_id, o.plan_id, o.owner, o.priority, o.since, o.begins, true AS is_open FROM open AS o
         UNION ALL
-        SELECT r.root_plan_id, r.plan_id, r.owner, r.claimed_at, false
+        SELECT r.root_plan_id, r.plan_id, r.owner, r.priority, r.claimed_at, true, false
         FROM actlog.run AS r
         WHERE r.worker_id IS NOT NULL AND EXISTS (SELECT FROM open)
     ) AS a
 ),
+ordered AS MATERIALIZED (
+    SELECT t.root_plan_id, t.plan_id, t.begins, row_number() OVER (ORDER BY t.priority DESC, t.of_owner, t.of_tree, t.since, t.plan_id COLLATE "C") AS n
+    FROM turns AS t
+    WHERE t.is_open
+    ORDER BY n
+    LIMIT 50 + @runs::integer
+),
+asked AS MATERIALIZED ( -- the places that a run would take for its tree; none, if that has them
+    SELECT o.root_plan_id, o.plan_id, o.n, o.in_tree, p.place, l.most, COALESCE(q.taken, 0) AS taken, EXISTS (
+            SELECT FROM actlog.run AS e
+            WHERE left(p.place, 4) = 'key:' AND e.concurrency_key = k.concurrency_key AND e.project = k.project AND NOT e.keyed AND NOT e.done
+                AND (e.created_at, e.plan_id) < (k.created_at, k.plan_id)
+                AND e.desired = 'RUN' AND (e.due_at <= now() OR e.blocked IS NOT NULL)
+        ) AS is_later
+    FROM (
+        SELECT t.*, row_number() OVER (PARTITION BY t.root_plan_id ORDER BY t.n) AS in_tree FROM ordered AS t WHERE t.begins
+    ) AS o
+    CROSS JOIN LATERAL (
+        SELECT * FROM actlog.run AS y WHERE y.root_plan_id = o.root_plan_id AND y.plan_id = o.root_plan_id OFFSET 0
+    ) AS k
+    CROSS JOIN LATERAL unnest(
+        CASE WHEN k.placed THEN '{}' ELSE actlog.places_of(k.agent, k.project, k.owner, k.root_plan_id) END
+        || CASE WHEN k.keyed OR k.concurrency_key IS NULL THEN '{}' ELSE ARRAY[actlog.place_of_key(k.project, k.concurrency_key)] END
+    ) AS p (place)
+    LEFT JOIN actlog.place AS q ON q.place = p.place
+    CROSS JOIN LATERAL (
+        SELECT CASE split_part(p.place, ':', 1)
+            WHEN 'key' THEN NULLIF(@per_key::integer, 0)
+            WHEN 'owner' THEN NULLIF(@per_owner::integer, 0)
+            ELSE (SELECT u.most FROM unnest(@places::text[], @most::integer[]) AS u (place, most) WHERE u.place = p.place)
+        END AS most
+    ) AS l
+),
+-- Of a tree that has no places, one run after the other asks.
+taken AS MATERIALIZED (
+    SELECT DISTINCT a.n FROM asked AS a WHERE a.taken >= a.most OR a.is_later
+),
+fits AS MATERIALIZED ( -- no more than there are places
+    SELECT x.n, bool_and(x.in_tree = 1 AND (x.most IS NULL OR x.taken + x.nth <= x.most)) AS fits
+    FROM (
+        SELECT a.n, a.in_tree, a.most, a.taken, row_number() OVER (PARTITION BY a.place ORDER BY a.n) AS nth
+        FROM asked AS a
+        WHERE NOT EXISTS (SELECT FROM taken AS f WHERE f.n = a.n)
+    ) AS x
+    GROUP BY x.n
+),
 chosen AS MATERIALIZED (
-    SELECT r.root_plan_id, r.plan_id
-    FROM (SELECT * FROM turns WHERE is_open ORDER BY of_owner, of_tree, since, plan_id COLLATE "C") AS t
+    SELECT r.root_plan_id, r.plan_id, t.n, t.takes
+    FROM (
+        SELECT o.*, f.n IS NOT NULL AS takes
+        FROM ordered AS o
+        LEFT JOIN fits AS f ON f.n = o.n
+        WHERE COALESCE(f.fits, true) AND NOT EXISTS (SELECT FROM taken AS x WHERE x.n = o.n)
+        ORDER BY o.n
+    ) AS t
     CROSS JOIN LATERAL (
         SELECT x.root_plan_id, x.plan_id
         FROM actlog.run AS x
@@ -345,19 +408,97 @@ chosen AS MATERIALIZED (
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS r
+    LEFT JOIN LATERAL (
+        SELECT y.plan_id
+        FROM actlog.run AS y
+        WHERE t.takes AND y.root_plan_id = t.root_plan_id AND y.plan_id = t.root_plan_id
+        OFFSET 0
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS k ON true
+    WHERE NOT t.takes OR k.plan_id IS NOT NULL
     LIMIT @runs::integer -- so that no more are locked
+),
+waits AS MATERIALIZED ( -- the others, if what was chosen leaves no place for them
+    SELECT DISTINCT ON (a.n) a.n, a.root_plan_id, a.plan_id, a.place
+    FROM (
+        SELECT x.*, c.n IS NOT NULL AS is_chosen, x.taken + count(c.n) OVER (PARTITION BY x.place) AS taken_now
+        FROM asked AS x
+        LEFT JOIN chosen AS c ON c.n = x.n
+    ) AS a
+    WHERE a.in_tree = 1 AND NOT a.is_chosen AND (a.taken_now >= a.most OR a.is_later)
+    ORDER BY a.n, array_position('{key,owner,agent,project}', split_part(a.place, ':', 1)) -- the list of the fewest
+),
+blocked AS (
+    UPDATE actlog.run AS r
+    SET due_at = NULL, blocked = f.place
+    FROM (
+        SELECT z.root_plan_id, z.plan_id, x.place
+        FROM waits AS x
+        CROSS JOIN LATERAL (
+            SELECT y.root_plan_id, y.plan_id
+            FROM actlog.run AS y
+            WHERE y.root_plan_id = x.root_plan_id AND y.plan_id = x.plan_id AND NOT y.done AND y.worker_id IS NULL AND y.due_at <= now() AND y.desired = 'RUN'
+            OFFSET 0
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) AS z
+    ) AS f
+    WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
+    RETURNING r.root_plan_id, r.plan_id
+),
+counted AS (
+    INSERT INTO actlog.place AS p (place, taken, most)
+    SELECT a.place, count(c.n), max(a.most)
+    FROM asked AS a
+    LEFT JOIN chosen AS c ON c.n = a.n
+    LEFT JOIN waits AS f ON f.n = a.n AND f.place = a.place
+    WHERE c.n IS NOT NULL OR f.n IS NOT NULL
+    GROUP BY a.place
+    ON CONFLICT (place) DO UPDATE SET taken = p.taken + excluded.taken, most = excluded.most
+),
+later AS ( -- those that came after a run with the same key may have a place, too
+    INSERT INTO actlog.place_change (places, freed)
+    SELECT array_agg(a.place), false
+    FROM asked AS a
+    JOIN chosen AS c ON c.n = a.n
+    WHERE left(a.place, 4) = 'key:' AND a.most IS DISTINCT FROM 1
+    HAVING count(*) > 0
+),
+tree AS ( -- a run below the root takes places for it, and for all that waits for them in the tree
+    UPDATE actlog.run AS r
+    SET placed = r.placed OR r.plan_id = r.root_plan_id, keyed = r.keyed OR r.plan_id = r.root_plan_id AND r.concurrency_key IS NOT NULL,
+        due_at = CASE WHEN r.blocked IS NOT NULL AND r.worker_id IS NULL THEN COALESCE(r.due_at, now()) ELSE r.due_at END
+    FROM chosen AS c
+    WHERE c.takes AND r.root_plan_id = c.root_plan_id AND NOT r.done
+        AND NOT EXISTS (SELECT FROM chosen AS o WHERE o.root_plan_id = r.root_plan_id AND o.plan_id = r.plan_id)
+        AND (r.plan_id = r.root_plan_id OR r.blocked IS NOT NULL AND r.due_at IS NULL AND r.worker_id IS NULL)
+),
+claimed AS (
+    UPDATE actlog.run AS r
+    SET worker_id = @worker_id::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(), blocked = NULL,
+        placed = r.placed OR c.roots, keyed = r.keyed OR c.roots AND r.concurrency_key IS NOT NULL,
+        first_claimed_at = COALESCE(r.first_claimed_at, now()),
+        release = CASE WHEN r.first_claimed_at IS NULL THEN @release::text ELSE r.release END
+    FROM (
+        SELECT o.root_plan_id, o.plan_id, o.plan_id = o.root_plan_id AND bool_or(o.takes) OVER (PARTITION BY o.root_plan_id) AS roots FROM chosen AS o
+    ) AS c
+    WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
+    RETURNING r.root_plan_id, r.plan_id, r.epoch
 )
-UPDATE actlog.run AS r
-SET worker_id = @worker_id::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(),
-    first_claimed_at = COALESCE(r.first_claimed_at, now()),
-    release = CASE WHEN r.first_claimed_at IS NULL THEN @release::text ELSE r.release END
-FROM chosen AS c
-WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
-RETURNING
+SELECT c.root_plan_id, c.plan_id, c.epoch, false AS waits FROM claimed AS c
+UNION ALL
+SELECT b.root_plan_id, b.plan_id, 0, true FROM blocked AS b;
+
+-- name: RunClaimed :many
+-- Returns runs that a worker has claimed.
+SELECT
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired,
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.priority,
+    r.epoch, r.takeovers, r.lost, r.desired,
     EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
-    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt;
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt
+FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @epochs::bigint[]) AS u (root_plan_id, plan_id, epoch)
+JOIN actlog.run AS r ON r.root_plan_id = u.root_plan_id AND r.plan_id = u.plan_id
+WHERE r.worker_id = @worker_id::text AND r.epoch = u.epoch;
 
 -- name: RunSuspect :one
 -- Reports whether a worker should make room for a run that is claimed alone and has been due for some time. One worker

@@ -31,6 +31,8 @@ type runCmd struct {
 	Project      string   `help:"Project of the run." placeholder:"NAME"`
 	User         string   `help:"User for whom it runs." placeholder:"ID"`
 	Conversation string   `help:"Conversation that it belongs to." placeholder:"ID"`
+	Priority     *int     `help:"From 0 to 9, 5 if nothing is said. What has a higher one begins first." placeholder:"N"`
+	Key          string   `name:"concurrency-key" help:"Only one run of the project with this key goes on at once." placeholder:"KEY"`
 	Limit        []string `help:"A limit of the run, as often as you like: rounds, toolCalls, tokens, costUsd, seconds." placeholder:"NAME=NUMBER" env:"ACTLOG_LIMITS"`
 	Detach       bool     `help:"Start the run, print the id of its plan, and do not follow it."`
 	JSON         bool     `help:"Print the whole run as JSON instead of its result."`
@@ -101,6 +103,8 @@ type startBody struct {
 	Project        string                 `json:"project,omitempty"`
 	UserID         string                 `json:"userId,omitempty"`
 	Tags           []string               `json:"tags,omitempty"`
+	Priority       *int                   `json:"priority,omitempty"`
+	ConcurrencyKey string                 `json:"concurrencyKey,omitempty"`
 	Limits         map[string]json.Number `json:"limits,omitempty"`
 }
 
@@ -166,7 +170,8 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 		request = string(read)
 	}
 
-	b = startBody{ConversationID: c.Conversation, Project: c.Project, UserID: c.User, Tags: c.Tag}
+	b = startBody{ConversationID: c.Conversation, Project: c.Project, UserID: c.User, Tags: c.Tag, Priority: c.Priority,
+		ConcurrencyKey: c.Key}
 	c.ask(&b, request)
 	b.Limits, err = limitsOf(c.Limit)
 	return b, err

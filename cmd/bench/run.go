@@ -20,6 +20,7 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -231,6 +232,9 @@ func (benchParts) Settling() func(string) int { return func(text string) int { r
 
 // MaxTakeovers implements [engine.Parts].
 func (benchParts) MaxTakeovers() int { return 0 }
+
+// Concurrency implements [engine.Parts].
+func (benchParts) Concurrency() define.Concurrency { return define.Concurrency{} }
 
 func (benchParts) Policies() tool.Rules { return nil }
 

@@ -48,14 +48,21 @@ type runJSON struct {
 	DueAt        *time.Time   `json:"dueAt"`
 	Takeovers    int64        `json:"takeovers"`
 	// Attempt counts from 1: each retry is another. Attempts are all of them, if there are several.
-	Attempt   int64         `json:"attempt"`
-	Attempts  []attemptJSON `json:"attempts"`
-	AgainOf   *string       `json:"againOf"`
-	Figures   wire.Figures  `json:"figures"`
-	Total     wire.Figures  `json:"total"`
-	CreatedAt *time.Time    `json:"createdAt"`
-	StartTime *time.Time    `json:"startTime"`
-	EndTime   *time.Time    `json:"endTime"`
+	Attempt  int64         `json:"attempt"`
+	Attempts []attemptJSON `json:"attempts"`
+	AgainOf  *string       `json:"againOf"`
+	placeJSON
+	Figures   wire.Figures `json:"figures"`
+	Total     wire.Figures `json:"total"`
+	CreatedAt *time.Time   `json:"createdAt"`
+	StartTime *time.Time   `json:"startTime"`
+	EndTime   *time.Time   `json:"endTime"`
+}
+
+// placeJSON is what decides when a run begins.
+type placeJSON struct {
+	Priority       int64   `json:"priority"`
+	ConcurrencyKey *string `json:"concurrencyKey"`
 }
 
 func toRun(d *runstore.RunDetail) runJSON {
@@ -72,7 +79,8 @@ func toRun(d *runstore.RunDetail) runJSON {
 		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits,
 		WaitingFor: orEmpty(d.WaitingFor), DueAt: d.DueAt,
 		Takeovers: d.Takeovers, Attempt: attempt, Attempts: attempts, AgainOf: d.AgainOf,
-		Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
+		placeJSON: placeJSON{d.Priority, d.ConcurrencyKey},
+		Figures:   wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
 		CreatedAt: d.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
 	}
 }
@@ -246,11 +254,17 @@ func preferredWait(h http.Header) int {
 }
 
 func requestOf(m members) (engine.Request, error) {
-	o := objectOf(m, "", "executor", "name", "input", "conversationId", "project", "userId", "tags", "limits")
+	o := objectOf(m, "", "executor", "name", "input", "conversationId", "project", "userId", "tags", "limits",
+		"priority", "concurrencyKey")
 	r := engine.Request{
 		Executor: o.id("executor"), Name: o.id("name"), ConversationID: o.id("conversationId"), Project: o.id("project"),
 		UserID: o.id("userId"),
 		Tags:   o.texts("tags"),
+
+		ConcurrencyKey: o.id("concurrencyKey"),
+	}
+	if priority := 0; o.value("priority", &priority, "a whole number") {
+		r.Priority = &priority
 	}
 
 	o.object("input")
@@ -325,9 +339,10 @@ type runItemJSON struct {
 	Error      *string      `json:"error"`
 	ErrorKind  *string      `json:"errorKind"`
 	Takeovers  int64        `json:"takeovers"`
-	CreatedAt  *time.Time   `json:"createdAt"`
-	StartTime  *time.Time   `json:"startTime"`
-	EndTime    *time.Time   `json:"endTime"`
+	placeJSON
+	CreatedAt *time.Time `json:"createdAt"`
+	StartTime *time.Time `json:"startTime"`
+	EndTime   *time.Time `json:"endTime"`
 }
 
 func toRunItem(r *runstore.RunSummary) runItemJSON {
@@ -336,7 +351,7 @@ func toRunItem(r *runstore.RunSummary) runItemJSON {
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, Executor: r.Executor, Name: r.Name, Title: p.Title,
 		State: r.State,
 		Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt,
-		StartTime: p.StartTime, EndTime: p.EndTime,
+		placeJSON: placeJSON{r.Priority, r.ConcurrencyKey}, StartTime: p.StartTime, EndTime: p.EndTime,
 	}
 }
 
@@ -349,9 +364,10 @@ const runsList = "runs"
 
 // list serves root runs, newest first.
 func (s *Server) list(c echo.Context) error {
-	q := httpd.QueryOf(c, "state", "executor", "name", "limit", "cursor")
+	q := httpd.QueryOf(c, "state", "executor", "name", "concurrencyKey", "limit", "cursor")
 	filter := runstore.RunFilter{
 		State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit(),
+		ConcurrencyKey: q.Text("concurrencyKey"),
 	}
 
 	before := q.Cursor(runsList)

@@ -28,7 +28,7 @@ func TestRun(t *testing.T) {
 	id := started.(obj)["planId"].(string)
 	expect(t, c.run(id), obj{
 		"planId": id, "rootPlanId": id, "name": "reader", "state": "PENDING", "result": nil, "waits.#": 0, "waitingFor.#": 0,
-		"endTime": nil, "takeovers": 0,
+		"endTime": nil, "takeovers": 0, "priority": 5, "concurrencyKey": nil,
 	})
 
 	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 1)
@@ -275,7 +275,7 @@ func TestBadStarts(t *testing.T) {
 		{with("limits", obj{"rounds": -1}), http.StatusUnprocessableEntity, "limits.rounds"},
 		{with("limits", obj{"costUsd": -1}), http.StatusUnprocessableEntity, "limits.costUsd"},
 		{with("limits", json.RawMessage(`{"seconds":1e999}`)), http.StatusUnprocessableEntity, "limits.seconds"},
-		{with("priority", 3), http.StatusUnprocessableEntity, "priority"},
+		{with("urgency", 3), http.StatusUnprocessableEntity, "urgency"},
 	} {
 		wantProblem(t, c.post("/api/v1/runs", tt.body), tt.status, tt.field)
 	}

@@ -23,6 +23,7 @@ func readAgent(n node, known knownNames) define.Agent {
 		"responseSchema": func(n node) { a.ResponseSchema = n.schema() },
 		"limits":         func(n node) { a.Limits = readLimits(n) },
 		"waitTimeout":    func(n node) { a.WaitTimeout = n.duration() },
+		"maxRuns":        func(n node) { a.MaxRuns = int(n.positive(maxRuns)) },
 		"enableWrite":    func(n node) { a.EnableWrite = n.boolean() },
 	})
 

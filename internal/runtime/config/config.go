@@ -23,6 +23,8 @@ type Config struct {
 	Toolsets   Toolsets          `json:"toolsets,omitzero"`
 	define.Defined
 	Redact []string `json:"redact,omitempty"` // as [redact.New] takes them
+	// Projects are what holds for the runs of projects.
+	Projects map[string]Project `json:"projects,omitempty"`
 	// Runs bounds all runs.
 	Runs Runs `json:"runs,omitzero"`
 
@@ -107,7 +109,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	sections := map[string]node{}
 	keep := fields{}
 	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows",
-		"plans", "roles", "orchestrator", "dag", "redact", "runs"} {
+		"plans", "roles", "orchestrator", "dag", "redact", "projects", "runs"} {
 		keep[name] = func(n node) { sections[name] = n }
 	}
 	top.object(keep)
@@ -162,19 +164,9 @@ func (c *Config) read(top node, dir string, o Options) {
 	at("embedder", func(n node) { c.Embedder = readEmbedder(n) })
 	at("policies", func(n node) { c.Policies = readPolicies(n, there.tools) })
 	at("redact", func(n node) { c.Redact = n.redactions() })
-	at("runs", func(n node) {
-		n.object(fields{"maxTakeovers": func(n node) { c.Runs.MaxTakeovers = int(n.positive(maxTakeovers)) }})
-	})
+	at("runs", func(n node) { c.Runs = readRuns(n) })
+	c.Projects = section(sections["projects"], "", func(_ string, n node) Project { return readProject(n) })
 }
-
-// Runs bounds all runs.
-type Runs struct {
-	// MaxTakeovers is how many workers in a row a run may lose, killed or cut off, without a result put on record in
-	// between. Then it is FAILED. 0: the default, 5.
-	MaxTakeovers int `json:"maxTakeovers,omitempty"`
-}
-
-const maxTakeovers = 1000
 
 // section reads a mapping from names.
 func section[T any](n node, prefix string, read func(string, node) T) map[string]T {

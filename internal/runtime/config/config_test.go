@@ -140,11 +140,11 @@ func TestProblems(t *testing.T) {
 		{"a list", "- a\n", []string{"1: want a mapping, not a list"}},
 		{"unknown keys", "modles: {}\nzebra: 1\n", []string{
 			"1: modles: no such key; did you mean models?",
-			"2: zebra: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, " +
+			"2: zebra: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, projects, " +
 				"redact, roles, runs, toolsets, workflows"}},
 		{"twice", "models: {}\nroles: {}\nmodels: {}\n", []string{"3: models: it is there twice, first in line 1"}},
 		{"merge", "x: 1\nmodels:\n  a: &a {provider: openai, model: m}\n  b: {<<: *a}\n", []string{
-			"1: x: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, redact, " +
+			"1: x: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, projects, redact, " +
 				"roles, runs, toolsets, workflows",
 			"4: models.b: want a name as key", "4: models.b.provider: required", "4: models.b.model: required"}},
 		{"model", `models:
@@ -662,9 +662,22 @@ func TestApprovalByAnother(t *testing.T) {
 // How many workers a run may lose is a setting.
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	c, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: 3}"), config.Options{})
-	if err != nil || c.Runs.MaxTakeovers != 3 {
+	const text = "runs: {maxTakeovers: 3, maxPerOwner: 4, maxPerKey: 5}\nprojects: {p: {maxRuns: 6}}\n" +
+		"models: {default: {provider: openai, model: m}}\nagents: {a: {maxRuns: 7}}\n"
+	c, err := config.Parse("a.yaml", []byte(text), config.Options{})
+	if err != nil || c.Runs != (config.Runs{MaxTakeovers: 3, MaxPerOwner: 4, MaxPerKey: 5}) ||
+		c.Projects["p"].MaxRuns != 6 || c.Agents["a"].MaxRuns != 7 {
 		t.Errorf("config.Parse = %+v, %v", c, err)
+	}
+
+	for field, text := range map[string]string{
+		"runs.maxPerOwner": "runs: {maxPerOwner: 0}", "runs.maxPerKey": "runs: {maxPerKey: -1}",
+		"projects.p.maxRuns": "projects: {p: {maxRuns: many}}", "agents.a.maxRuns": "agents: {a: {maxRuns: 0}}",
+	} {
+		if _, err := config.Parse("a.yaml", []byte(text), config.Options{}); err == nil ||
+			!strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 
 	for _, wrong := range []string{"0", "-1", "1001", "many", "1.5"} {

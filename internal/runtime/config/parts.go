@@ -93,7 +93,7 @@ func (p *Parts) forRuns() *define.Configured {
 	c := p.Config
 	in := &define.Configured{
 		Models: map[string]define.Model{}, Tools: p.Tools, Servers: map[string]tool.Server{}, Defined: c.Defined,
-		MaxTakeovers: c.Runs.MaxTakeovers, Redactor: p.Redactor, Secrets: c.secrets(),
+		MaxTakeovers: c.Runs.MaxTakeovers, Concurrency: c.concurrency(), Redactor: p.Redactor, Secrets: c.secrets(),
 	}
 
 	for name, opened := range p.Models {
@@ -109,6 +109,20 @@ func (p *Parts) forRuns() *define.Configured {
 		in.Servers[name] = server
 	}
 	return in
+}
+
+// concurrency returns how many runs go on at once.
+func (c *Config) concurrency() define.Concurrency {
+	all := define.Concurrency{
+		Agents: map[string]int{}, Projects: map[string]int{}, PerOwner: c.Runs.MaxPerOwner, PerKey: c.Runs.MaxPerKey,
+	}
+	for name, a := range c.Agents {
+		all.Agents[name] = a.MaxRuns
+	}
+	for name, p := range c.Projects {
+		all.Projects[name] = p.MaxRuns
+	}
+	return all
 }
 
 // secrets returns the values that must not be on record.

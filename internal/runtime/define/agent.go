@@ -27,6 +27,8 @@ type Agent struct {
 	WaitTimeout Duration `json:"waitTimeout,omitempty"`
 	// EnableWrite lets the agent use tools that write. It is true unless the file says otherwise.
 	EnableWrite bool `json:"enableWrite"`
+	// MaxRuns is how many root runs of the agent go on at once. 0 means no limit.
+	MaxRuns int `json:"maxRuns,omitempty"`
 }
 
 // Limits bound a run. 0 means no limit.

@@ -18,6 +18,7 @@ type Configured struct {
 	Defined
 	// MaxTakeovers is how many workers in a row a run may lose; 0: the default.
 	MaxTakeovers int
+	Concurrency  Concurrency
 	Redactor     *redact.Redactor
 	// Secrets are texts that must not be on record, beside those of the servers.
 	Secrets []string

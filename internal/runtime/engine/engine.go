@@ -167,7 +167,8 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	if r.IdempotencyKey != "" {
 		run.IdempotencyKey, run.RequestSHA256 = r.IdempotencyKey, hash(r.Body)
 	}
-	run.Held = r.Held
+	run.Held, run.ConcurrencyKey = r.Held, r.ConcurrencyKey
+	run.Priority = priorityOf(r)
 	run.Asked, run.AgainOf = askedOf(r), r.AgainOf
 	run.By = r.By
 
@@ -191,7 +192,7 @@ func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared,
 		return Prepared{}, BadInput("executor", "must be one of "+kinds)
 	}
 
-	if err := r.Limits.check(); err != nil {
+	if err := cmp.Or(r.Limits.check(), checkPlace(r)); err != nil {
 		return Prepared{}, err
 	}
 
@@ -239,6 +240,7 @@ func (e *Engine) newRun(
 	run := runstore.NewRun{Needs: append([]string{"executor:" + r.Executor}, p.Needs...)}
 	run.PlanID, run.Executor = planID, r.Executor
 	run.Name, run.Input = p.Name, p.Input
+	run.Agent = p.Agent
 	if p.Definition != nil {
 		var err error
 		redacted := json.RawMessage(parts.Redact(string(p.Definition))) // its prompts are for models and the record

@@ -10,6 +10,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -50,6 +51,8 @@ type Parts interface {
 	Settling() func(text string) int
 	// MaxTakeovers is how many workers in a row a run may lose without a result put on record; 0: the default.
 	MaxTakeovers() int
+	// Concurrency is how many root runs go on at once.
+	Concurrency() define.Concurrency
 	// Policies returns the rules for tools that are in force. They limit how many calls are made; what else holds for
 	// the calls of a run is in its definition.
 	Policies() tool.Rules
@@ -65,9 +68,13 @@ type Request struct {
 	UserID         string
 	// Starter is who asks, as the server or the program knows them: conversations and idempotency keys are theirs.
 	// Empty: nobody is known.
-	Starter        string
-	Tags           []string
-	Limits         *Limits
+	Starter string
+	Tags    []string
+	Limits  *Limits
+	// Priority is from 0 to 9; nil: 5. What is due and has a higher one is taken first.
+	Priority *int
+	// ConcurrencyKey bounds how many runs of the project with the same key go on at once; empty: nothing does.
+	ConcurrencyKey string
 	IdempotencyKey string
 	Body           []byte // of the request, which must be the same if the key is
 	// Held says that the run is on record and does not begin before [runstore.Store.Begin] or a resume.
@@ -145,6 +152,7 @@ func (e *UnknownError) Unwrap() error { return record.ErrNotFound }
 // Prepared is what a run does, as it is put on record at first.
 type Prepared struct {
 	Name        string          // of what is run
+	Agent       string          // that the run is one of; empty: of several, or of none
 	Definition  json.RawMessage // is pinned; nil: nothing
 	Input       json.RawMessage
 	Needs       []string // what a worker must provide, beside the executor

@@ -68,7 +68,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	}
 
 	child.RootPlanID, child.Owner = r.run.RootPlanID, r.run.Owner
-	child.Depth = r.run.Depth + 1
+	child.Depth, child.Priority = r.run.Depth+1, r.run.Priority
 	child.Starter, child.Project = r.run.Starter, r.run.Project
 	child.Parent = &runstore.ParentCall{
 		PlanID: r.run.PlanID, StepID: c.step.id, Seq: c.seq, ToolCallID: c.row.ToolCallID, Attempt: c.row.Attempt,

@@ -36,6 +36,7 @@ type worker struct {
 	// When the worker last looked for a run to carry alone that waits, and whether it makes room for one.
 	sought     time.Time
 	makingRoom bool
+	places     placesSeen
 
 	mu       sync.Mutex
 	row      runstore.Worker
@@ -262,23 +263,28 @@ func (w *worker) claimSome(ctx context.Context) bool {
 		return false
 	}
 
-	claim := func(runs int, alone bool) (claimed int, ok bool) {
-		all, err := w.engine.store.Claim(limited, runstore.Claim{
+	most := w.engine.most()
+	if err := w.places.look(limited, w.engine.store, row.Provides, most); err != nil { // the next claim tries it again
+		w.log.Debug("runs may wait for places that are free", "worker", row.ID, "error", err)
+	}
+	claim := func(runs int, alone bool) (claimed int, more, ok bool) {
+		all, more, err := w.engine.store.Claim(limited, runstore.Claim{
 			WorkerID: row.ID, Release: row.Release, Provides: row.Provides, Runs: runs, LoneAt: loneAt, Alone: alone,
+			Most: most,
 		})
 		if err != nil {
 			w.log.Debug("claim failed", "worker", row.ID, "error", err)
 			w.unsure = time.Now()
-			return 0, false
+			return 0, false, false
 		}
 		for _, c := range all {
 			w.hold(c)
 		}
-		return len(all), true
+		return len(all), more, true
 	}
 
 	if len(held) == 0 && loneAt > 0 {
-		if n, ok := claim(1, true); n > 0 || !ok {
+		if n, _, ok := claim(1, true); n > 0 || !ok {
 			return false
 		}
 		w.makingRoom = false
@@ -288,8 +294,15 @@ func (w *worker) claimSome(ctx context.Context) bool {
 	if w.makesRoom(limited, row, loneAt) || n <= 0 {
 		return false
 	}
-	claimed, ok := claim(n, false)
-	return ok && claimed == n
+	_, more, _ := claim(n, false)
+	return more
+}
+
+// most returns how many root runs go on at once, as this worker is configured now.
+func (e *Engine) most() runstore.Most {
+	parts, release := e.config.Parts()
+	defer release()
+	return mostOf(parts.Concurrency())
 }
 
 // loneAt returns how many workers in a row a run must have lost to be carried alone, by a worker that carries nothing

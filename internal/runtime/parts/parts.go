@@ -375,6 +375,19 @@ func (p *parts) Policies() tool.Rules {
 // MaxTakeovers implements [engine.Parts].
 func (p *parts) MaxTakeovers() int { return p.configured.MaxTakeovers }
 
+// Concurrency implements [engine.Parts].
+func (p *parts) Concurrency() define.Concurrency {
+	c := p.configured.Concurrency
+	c.Agents = maps.Clone(c.Agents)
+	for name, a := range p.own.Agents {
+		if c.Agents == nil {
+			c.Agents = map[string]int{}
+		}
+		c.Agents[name] = a.MaxRuns
+	}
+	return c
+}
+
 // Redact implements [engine.Parts].
 func (p *parts) Redact(text string) string {
 	if p.hide != nil {

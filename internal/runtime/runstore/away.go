@@ -31,7 +31,7 @@ type ModelWait struct {
 
 // AwaitModels lets go of the run as [Park] does, until one of some models answers again.
 func AwaitModels(until time.Time, waits []ModelWait) RunOp {
-	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) {
+	return RunOp{rings: true, letsGo: true, queue: func(q *pgx.Batch, l Lease) {
 		Park(until).queue(q, l)
 		for _, w := range waits {
 			if !w.Alone {

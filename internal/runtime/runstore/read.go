@@ -33,8 +33,11 @@ type RunDetail struct {
 	// PastAttempts are those before the present one, in their order.
 	PastAttempts []record.Attempt
 	AgainOf      *string // the run whose input it has, perhaps changed
-	CreatedAt    *time.Time
-	UpdatedAt    *time.Time // when it was last started, claimed or ended
+	// Priority is from 0 to 9, and ConcurrencyKey that of the start; nil: none.
+	Priority       int64
+	ConcurrencyKey *string
+	CreatedAt      *time.Time
+	UpdatedAt      *time.Time // when it was last started, claimed or ended
 	// Figures are those of the plan itself. Total includes all plans below it.
 	Figures, Total tree.Figures
 	// Waits are those of the run, and of the runs below it, that a human may still decide, oldest first.
@@ -59,7 +62,10 @@ type RunSummary struct {
 	Name      *string
 	State     record.State
 	Takeovers int64
-	CreatedAt *time.Time
+	// Priority and ConcurrencyKey are as in [RunDetail].
+	Priority       int64
+	ConcurrencyKey *string
+	CreatedAt      *time.Time
 }
 
 // RunFilter narrows a list of root runs. Empty fields do not narrow it.
@@ -67,6 +73,8 @@ type RunFilter struct {
 	State    record.State
 	Executor string
 	Name     string
+	// ConcurrencyKey is that of the start.
+	ConcurrencyKey string
 	// Before continues a list behind a run.
 	Before *RunCursor
 	// Limit bounds the list.
@@ -87,12 +95,14 @@ var newest = RunCursor{CreatedAt: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 // Of the run r, whose plan is p. below says which runs x of its tree count: itself and those below it.
 const (
 	runState = `CASE
-        WHEN r.done OR p.state NOT IN ('RUNNING', 'WAITING') THEN p.state
-        WHEN EXISTS (
+        WHEN r.done OR p.state = 'PENDING' THEN p.state
+        WHEN p.state IN ('RUNNING', 'WAITING') AND EXISTS (
             SELECT FROM actlog.run AS x
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND (x.worker_id IS NOT NULL OR x.due_at <= now() AND x.mismatch IS NULL)
                 AND %[1]s
         ) THEN 'RUNNING'
+        WHEN EXISTS (SELECT FROM actlog.run AS x WHERE x.root_plan_id = r.root_plan_id AND ` + isBlocked + ` AND %[1]s) THEN 'PENDING'
+        WHEN p.state NOT IN ('RUNNING', 'WAITING') THEN p.state
         WHEN EXISTS (
             SELECT FROM actlog.run AS x
             JOIN actlog.wait_state AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
@@ -107,6 +117,8 @@ const (
         ) THEN 'PAUSED'
         ELSE p.state
     END`
+	// isBlocked says that a run x waits for a place.
+	isBlocked = `x.blocked IS NOT NULL AND x.due_at IS NULL AND x.worker_id IS NULL AND NOT x.done`
 	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, and
 	// the code that fits the record of runs.
 	waitingFor = `(
@@ -127,6 +139,13 @@ const (
             JOIN actlog.model_wait AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
             LEFT JOIN actlog.model_away AS m ON m.model = w.model
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND x.desired = 'RUN' AND %[1]s
+            UNION ALL
+            SELECT CASE WHEN left(x.blocked, 4) = 'key:' THEN 'key:' || COALESCE(k.concurrency_key, '') ELSE x.blocked END
+                || COALESCE(' has ' || q.taken || ' of ' || q.most, '')
+            FROM actlog.run AS x
+            LEFT JOIN actlog.run AS k ON k.root_plan_id = x.root_plan_id AND k.plan_id = x.root_plan_id
+            LEFT JOIN actlog.place AS q ON q.place = x.blocked
+            WHERE x.root_plan_id = r.root_plan_id AND ` + isBlocked + ` AND %[1]s
             UNION ALL
             SELECT x.executor || ':' || COALESCE(x.name, '') || '@' || COALESCE(x.release, '') || ' ' || x.mismatch
             FROM actlog.run AS x
@@ -184,6 +203,8 @@ below AS (
 			fieldsql.Column{Name: "takeovers", Type: "bigint", SQL: "r.takeovers::bigint"},
 			fieldsql.Column{Name: "run_attempts", Type: "jsonb", SQL: "p.attempts"},
 			fieldsql.Column{Name: "again_of", Type: "text", SQL: "r.again_of"},
+			fieldsql.Column{Name: "priority", Type: "bigint", SQL: "r.priority::bigint"},
+			fieldsql.Column{Name: "concurrency_key", Type: "text", SQL: "r.concurrency_key"},
 			fieldsql.Column{Name: "created_at", Type: "timestamptz", SQL: "r.created_at"},
 			fieldsql.Column{Name: "updated_at", Type: "timestamptz", SQL: "GREATEST(r.created_at, r.claimed_at, r.done_at)"},
 			fieldsql.Column{Name: "waiting_for", Type: "text[]", SQL: fmt.Sprintf(waitingFor, inBelow)},
@@ -323,6 +344,8 @@ var runList = fieldsql.NewRead(`SELECT
 	fieldsql.Column{Name: "run_state", SQL: fmt.Sprintf(runState, "true")},
 	fieldsql.Column{Name: "run_mismatch", SQL: "CASE WHEN NOT r.done THEN left(r.mismatch, 1000) END"},
 	fieldsql.Column{Name: "takeovers", SQL: "r.takeovers::bigint"},
+	fieldsql.Column{Name: "priority", SQL: "r.priority::bigint"},
+	fieldsql.Column{Name: "concurrency_key", SQL: "r.concurrency_key"},
 	fieldsql.Column{Name: "created_at", SQL: "r.created_at"})) + `
 FROM actlog.run AS r
 CROSS JOIN LATERAL ( -- one by one, in the order of the list
@@ -332,6 +355,7 @@ WHERE r.plan_id = r.root_plan_id AND (r.created_at, r.plan_id) < ($1::timestampt
     AND ($3::text IS NULL OR r.executor = $3::text)
     AND ($4::text IS NULL OR r.name = $4::text)
     AND ($5::text IS NULL OR r.done = $6::boolean AND ` + fmt.Sprintf(runState, "true") + ` = $5::text)
+    AND ($8::text IS NULL OR r.concurrency_key = $8::text)
 ORDER BY r.created_at DESC, r.plan_id DESC
 LIMIT $7::integer`)
 
@@ -348,7 +372,7 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 	args := []any{
 		before.CreatedAt, before.PlanID, optional.Pointer(f.Executor), optional.Pointer(f.Name),
 		optional.Pointer(string(f.State)), f.State.Terminal(),
-		int32(f.Limit),
+		int32(f.Limit), optional.Pointer(f.ConcurrencyKey),
 	}
 
 	deadline := time.Now().Add(f.Timeout)

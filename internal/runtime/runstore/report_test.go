@@ -17,12 +17,13 @@ func TestReportRun(t *testing.T) {
 	s := open(t)
 	line := func(sql string) string { t.Helper(); return strings.Join(storetest.Lines(t, s.DB(), sql), "; ") }
 	const sqlRun = `SELECT concat_ws(' ', project, user_id, state, desired, worker_id, due_at IS NULL, done, claim_seconds >= 0, first_claimed_at < claimed_at,
-		duration_seconds >= claim_seconds, claims, takeovers, waits, wait_seconds, error_kind, cycles, tool_calls, input_tokens, output_tokens, cost_usd)
-		FROM report.run WHERE is_root`
+		duration_seconds >= claim_seconds, claims, takeovers, waits, wait_seconds, error_kind, cycles, tool_calls, input_tokens, output_tokens, cost_usd,
+		priority, concurrency_key) FROM report.run WHERE is_root`
 	const sqlWorkers = "SELECT concat_ws(' ', worker_id, runs, alive, stopped_at IS NULL) FROM report.worker ORDER BY " +
 		"worker_id"
 
 	root, child := newRun("p"), newRun("q")
+	root.Priority, root.ConcurrencyKey = 7, "ticket"
 	child.RootPlanID, child.Depth = "p", 1
 	child.Parent = &runstore.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "c"}
 	if err := s.StartRun(t.Context(), root,
@@ -32,7 +33,7 @@ func TestReportRun(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got, want := line(sqlRun), "support ada PENDING RUN f f 0 0 0 0 0 0 0 0"; got != want {
+	if got, want := line(sqlRun), "support ada PENDING RUN f f 0 0 0 0 0 0 0 0 7 ticket"; got != want {
 		t.Errorf("started: %q, want %q", got, want)
 	}
 	addWorker(t, s, "a", time.Hour)
@@ -84,7 +85,8 @@ func TestReportRun(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got, want := line(sqlRun), "support ada FAILED RUN t t t t t 3 1 2 90 limit_cost 1 1 100 10 0.25"; got != want {
+	const ended = "support ada FAILED RUN t t t t t 3 1 2 90 limit_cost 1 1 100 10 0.25 7 ticket"
+	if got, want := line(sqlRun), ended; got != want {
 		t.Errorf("ended: %q, want %q", got, want)
 	}
 	if got, want := line("SELECT concat_ws(' ', parent_plan_id, depth, user_id, worker_id, claims, takeovers, "+

@@ -77,9 +77,11 @@ type Run struct {
 	Owner      string          // for whom it runs, see [NewRun]
 	Starter    string          // who began the tree; empty: not known
 	Project    string          // of the tree as it began; empty: the default one
-	Desired    Desired
-	Takeovers  int
-	Lost       int // how many workers in a row were lost that held it, without a result put on record
+	// Priority is from 0 to 9. What is due and has a higher one is taken first.
+	Priority  int
+	Desired   Desired
+	Takeovers int
+	Lost      int // how many workers in a row were lost that held it, without a result put on record
 	// AwaitsModels says that it waits for a model, or asks one whether it is back, see [Store.ModelWaits].
 	AwaitsModels bool
 	// Release is that on which it last went on; empty: not known.
@@ -101,6 +103,10 @@ type NewRun struct {
 	Needs []string
 	// Held says that it does not begin before [Store.Begin] or a resume.
 	Held bool
+	// Agent is the agent that it is a run of; empty: it is one of several, or of none.
+	Agent string
+	// ConcurrencyKey bounds how many root runs of its project with the same key go on at once; empty: nothing does.
+	ConcurrencyKey string
 	// IdempotencyKey, if it is set, is that of the request, whose hash is RequestSHA256.
 	IdempotencyKey, RequestSHA256 string
 	// Asked is what the request had that is not on record otherwise, see [AskedFor]; nil: nothing.
@@ -120,6 +126,7 @@ type Lease struct {
 type RunOp struct {
 	queue  func(q *pgx.Batch, l Lease)
 	rings  bool // a worker may have something to do then
+	letsGo bool // of the run: perhaps nothing in its tree goes on then
 	asked  *Desired
 	goesOn bool
 	// closes returns what ends with the run, of what is live in it. nil: nothing does.
@@ -135,7 +142,7 @@ func GoesOn() RunOp { return RunOp{goesOn: true, queue: func(*pgx.Batch, Lease) 
 // Park lets go of the run until a signal, or until a time if it is not zero. If a signal came since
 // the run was claimed, the run is due at once.
 func Park(until time.Time) RunOp {
-	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) {
+	return RunOp{rings: true, letsGo: true, queue: func(q *pgx.Batch, l Lease) {
 		q.Queue(db.RunPark, optional.Pointer(until), l.RootPlanID, l.PlanID)
 	}}
 }
@@ -163,7 +170,7 @@ func Fits(release string) RunOp {
 // live in them once the other changes of the write are on record; it may be called again. Nothing can be written to
 // them in between, nor later.
 func Finish(closes func([]Live) []record.Change) RunOp {
-	return RunOp{rings: true, closes: closes, queue: func(q *pgx.Batch, l Lease) {
+	return RunOp{rings: true, letsGo: true, closes: closes, queue: func(q *pgx.Batch, l Lease) {
 		q.Queue(db.RunFinish, l.RootPlanID, l.PlanID)
 	}}
 }
@@ -246,7 +253,8 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 		optional.Pointer(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
 		optional.Pointer(parent.PlanID), optional.Pointer(parent.StepID), seq, optional.Pointer(parent.ToolCallID), r.Owner,
 		r.Starter, cmp.Or(r.Project, DefaultProject), optional.Pointer(r.IdempotencyKey),
-		optional.Pointer(r.RequestSHA256), r.Held, parent.Attempt, optional.Pointer(r.AgainOf), []byte(r.Asked))
+		optional.Pointer(r.RequestSHA256), r.Held, parent.Attempt, optional.Pointer(r.AgainOf), []byte(r.Asked), r.Priority,
+		optional.Pointer(r.ConcurrencyKey), optional.Pointer(r.Agent))
 }
 
 // StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the
@@ -355,6 +363,9 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 		for _, op := range ops {
 			op.queue(q, l)
 		}
+		if slices.ContainsFunc(ops, func(op RunOp) bool { return op.letsGo }) {
+			q.Queue(db.RunIdle, l.RootPlanID)
+		}
 	}
 	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.closes != nil }); at >= 0 {
 		closeLive(w, ops[at].closes)
@@ -437,60 +448,6 @@ func closeLive(w *store.OwnedWrite, closes func([]Live) []record.Change) {
 			return l
 		})), nil
 	}
-}
-
-// Claimed is a run that a worker holds from now on.
-type Claimed struct {
-	Run
-	Lease Lease
-}
-
-// Claim says which runs a worker claims.
-type Claim struct {
-	WorkerID string
-	Release  string   // of the worker
-	Provides []string // they need nothing else
-	Runs     int      // how many at most
-	// LoneAt is how many workers a run has lost that is carried once more, alone; negative: none is. Alone claims
-	// those, and nothing else; otherwise they are left, but for those that should stop or pause.
-	LoneAt int
-	Alone  bool
-}
-
-// Claim claims runs that are due.
-func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
-	rows, err := queries.RunClaim(ctx, s.DB(), db.RunClaimParams{
-		WorkerID: c.WorkerID, Release: c.Release, Provides: c.Provides, Runs: int32(c.Runs), LoneAt: int32(c.LoneAt),
-		Alone: c.Alone,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
-	}
-
-	return all(rows, func(r db.RunClaimRow) Claimed {
-		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: c.WorkerID, Epoch: r.Epoch}}
-		c.Run = Run{
-			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: optional.Value(r.Name), Input: r.Input,
-			Limits: r.Limits, Depth: int(r.Depth), Owner: r.Owner, Starter: r.Starter, Project: r.Project,
-			Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost), AwaitsModels: r.AwaitsModels,
-			Release: optional.Value(r.Release), Mismatched: r.Mismatched,
-			EndedBefore: optional.Value(r.EndedBefore), Anew: r.Anew,
-		}
-
-		if r.DefinitionID != nil && r.DefinitionVersion != nil {
-			c.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}
-		}
-		if r.ParentPlanID != nil {
-			c.Parent = &ParentCall{
-				PlanID: *r.ParentPlanID, StepID: optional.Value(r.ParentStepID), ToolCallID: optional.Value(r.ParentToolCallID),
-			}
-			c.Parent.Seq = int64(optional.Value(r.ParentSeq))
-			if r.ParentAttempt != nil {
-				c.Parent.Attempt = new(int64(*r.ParentAttempt))
-			}
-		}
-		return c
-	}), nil
 }
 
 // SuspectWaits reports whether a run that is to be carried alone has been due for some time, because no worker that

@@ -17,6 +17,7 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
@@ -34,6 +35,7 @@ type Parts struct {
 	Secret       string         // is not to be on record
 	Servers      []string       // names of MCP servers, which have no tools
 	Rules        tool.Rules     // limit how many calls are made
+	AtOnce       define.Concurrency
 }
 
 // Provides implements [engine.Parts].
@@ -103,6 +105,9 @@ func (p *Parts) Policies() tool.Rules { return p.Rules }
 
 // MaxTakeovers implements [engine.Parts].
 func (p *Parts) MaxTakeovers() int { return 0 }
+
+// Concurrency implements [engine.Parts].
+func (p *Parts) Concurrency() define.Concurrency { return p.AtOnce }
 
 // Settling implements [engine.Parts].
 func (p *Parts) Settling() func(text string) int {
@@ -318,7 +323,8 @@ func (h *House) Waits() (open []record.Wait) {
 func Claim(
 	ctx context.Context, s *runstore.Store, workerID string, provides []string, n int,
 ) ([]runstore.Claimed, error) {
-	return s.Claim(ctx, runstore.Claim{WorkerID: workerID, Provides: provides, Runs: n, LoneAt: -1})
+	claimed, _, err := s.Claim(ctx, runstore.Claim{WorkerID: workerID, Provides: provides, Runs: n, LoneAt: -1})
+	return claimed, err
 }
 
 // Decide decides a wait.

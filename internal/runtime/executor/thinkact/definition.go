@@ -84,7 +84,8 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 		return p, err
 	}
 
-	p.Name, p.UserRequest = in.Agent, in.Request
+	p.Name, p.Agent = in.Agent, in.Agent
+	p.UserRequest = in.Request
 	p.Title = engine.Title(in.Request)
 	p.ModelName, p.Needs = agent.Model.Model, agent.Needs()
 	p.Limits = new(engine.Limits(agent.Limits))

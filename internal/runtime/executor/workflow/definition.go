@@ -93,7 +93,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	if p.UserRequest = textOf(in.Input); in.Agent != "" {
 		a := d.Agents[in.Agent]
 		p.UserRequest, p.ModelName = in.Messages[len(in.Messages)-1].Content, a.Model.Model
-		p.Limits = new(engine.Limits(a.Limits))
+		p.Limits, p.Agent = new(engine.Limits(a.Limits)), in.Agent
 	}
 
 	in.Input, in.UserMessage = json.RawMessage(parts.Redact(string(in.Input))), ""

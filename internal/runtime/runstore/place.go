@@ -1,0 +1,44 @@
+package runstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/actlog/actlog/internal/record/pg"
+)
+
+// DefaultPriority is that of runs that name none.
+const DefaultPriority = 5
+
+// Most says how many root runs go on at once, of those that a worker takes. Nothing is limited that it does not name.
+type Most struct {
+	// Places are agents and projects by their places: agent:NAME and project:NAME.
+	Places map[string]int
+	// PerOwner and PerKey are for each owner, and each concurrency key of a project; 0: no limit.
+	PerOwner, PerKey int
+}
+
+// arrays returns the places, and how many there are of each.
+func (m Most) arrays() (places []string, most []int32) {
+	places = append([]string{}, slices.Sorted(maps.Keys(m.Places))...)
+	for _, place := range places {
+		most = append(most, int32(m.Places[place]))
+	}
+	return places, most
+}
+
+// LookAtPlaces lets the next claim look at all that waits for a place. There may be more of them than before, or
+// another worker that can take what waits.
+func (s *Store) LookAtPlaces(ctx context.Context) error {
+	err := queries.PlaceLook(ctx, s.DB())
+	if err == nil {
+		err = queries.PlaceForget(ctx, s.DB())
+	}
+	if err != nil {
+		return fmt.Errorf("look at the places of runs: %w", pg.Translate(err))
+	}
+	s.bell.RingNow()
+	return nil
+}
