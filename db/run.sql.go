@@ -1617,7 +1617,7 @@ func (q *Queries) RunTryCode(ctx context.Context, db DBTX, arg RunTryCodeParams)
 
 const RunUsed = `-- name: RunUsed :one
 WITH RECURSIVE below AS (
-    SELECT $3::text COLLATE "C" AS plan_id
+    SELECT $4::text COLLATE "C" AS plan_id
     UNION
     SELECT p.current_plan_id
     FROM below AS b
@@ -1630,6 +1630,7 @@ SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)),
         JOIN actlog.think_act_record AS c ON c.root_plan_id = s.root_plan_id AND c.step_id = s.step_id AND c.part = s.part
         WHERE s.root_plan_id = $1::text AND s.shown_plan_id IN (SELECT b.plan_id FROM below AS b) AND $2::boolean
             AND c.cost_usd IS NULL AND c.input_price IS NULL AND c.model_name IS NOT NULL AND COALESCE(c.input_tokens, c.output_tokens) IS NOT NULL
+            AND NOT EXISTS (SELECT FROM unnest($3::text[]) AS u (model) WHERE starts_with(c.model_name, u.model))
     ), '')::text AS unpriced_model,
     COALESCE((
         SELECT min(p.error_message)
@@ -1644,6 +1645,7 @@ WHERE a.root_plan_id = $1::text AND a.shown_plan_id IN (SELECT b.plan_id FROM be
 type RunUsedParams struct {
 	RootPlanID string
 	Costs      bool
+	Allowed    []string
 	PlanID     string
 }
 
@@ -1654,10 +1656,15 @@ type RunUsedRow struct {
 	UnpricedBelow string
 }
 
-// Returns what a run and all below it have used: tokens and cost, a model whose calls have no price, and why a run below
+// Returns what a run and all below it have used: tokens and cost, a model whose calls have no price, unless its name begins with one that is allowed, and why a run below
 // could not keep its limit of cost; empty: none. It reads all calls if they may lack a price.
 func (q *Queries) RunUsed(ctx context.Context, db DBTX, arg RunUsedParams) (RunUsedRow, error) {
-	row := db.QueryRow(ctx, RunUsed, arg.RootPlanID, arg.Costs, arg.PlanID)
+	row := db.QueryRow(ctx, RunUsed,
+		arg.RootPlanID,
+		arg.Costs,
+		arg.Allowed,
+		arg.PlanID,
+	)
 	var i RunUsedRow
 	err := row.Scan(
 		&i.Tokens,

@@ -782,7 +782,7 @@ SELECT CASE WHEN EXISTS (
 ) THEN actlog.form_waits() END;
 
 -- name: RunUsed :one
--- Returns what a run and all below it have used: tokens and cost, a model whose calls have no price, and why a run below
+-- Returns what a run and all below it have used: tokens and cost, a model whose calls have no price, unless its name begins with one that is allowed, and why a run below
 -- could not keep its limit of cost; empty: none. It reads all calls if they may lack a price.
 WITH RECURSIVE below AS (
     SELECT sqlc.arg('plan_id')::text COLLATE "C" AS plan_id
@@ -798,6 +798,7 @@ SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)),
         JOIN actlog.think_act_record AS c ON c.root_plan_id = s.root_plan_id AND c.step_id = s.step_id AND c.part = s.part
         WHERE s.root_plan_id = @root_plan_id::text AND s.shown_plan_id IN (SELECT b.plan_id FROM below AS b) AND @costs::boolean
             AND c.cost_usd IS NULL AND c.input_price IS NULL AND c.model_name IS NOT NULL AND COALESCE(c.input_tokens, c.output_tokens) IS NOT NULL
+            AND NOT EXISTS (SELECT FROM unnest(@allowed::text[]) AS u (model) WHERE starts_with(c.model_name, u.model))
     ), '')::text AS unpriced_model,
     COALESCE((
         SELECT min(p.error_message)

@@ -233,6 +233,9 @@ func (benchParts) Settling() func(string) int { return func(text string) int { r
 // MaxTakeovers implements [engine.Parts].
 func (benchParts) MaxTakeovers() int { return 0 }
 
+// Unpriced implements [engine.Parts].
+func (benchParts) Unpriced() []string { return nil }
+
 // Concurrency implements [engine.Parts].
 func (benchParts) Concurrency() define.Concurrency { return define.Concurrency{} }
 

@@ -33,7 +33,11 @@ type Model struct {
 	Retry       Retry           `json:"retry,omitzero"`
 	Probe       Backoff         `json:"probe,omitzero"`
 	GiveUpAfter define.Duration `json:"giveUpAfter,omitempty"`
+	// Unpriced is "allow" if runs with a limit of cost may ask it without a price. Empty: they fail.
+	Unpriced string `json:"unpriced,omitempty"`
 }
+
+const allowUnpriced = "allow"
 
 // Backoff is how long to wait between tries: From at first, Factor times as long each time, and Most at most.
 type Backoff struct {
@@ -113,6 +117,7 @@ func readModel(n node) Model {
 		"retry":         func(n node) { m.Retry = readRetry(n) },
 		"probe":         func(n node) { m.Probe = readBackoff(n) },
 		"giveUpAfter":   func(n node) { m.GiveUpAfter = n.duration() },
+		"unpriced":      func(n node) { m.Unpriced = oneOf(n, allowUnpriced) },
 	})
 
 	g.require("provider", "model")

@@ -99,6 +99,7 @@ func (p *Parts) forRuns() *define.Configured {
 	for name, opened := range p.Models {
 		m := c.Models[name]
 		of := define.Model{Model: opened, Definition: m.Definition(name), MaxConcurrent: m.MaxConcurrent}
+		of.Unpriced = m.Unpriced == allowUnpriced
 		if u, err := url.Parse(m.BaseURL.Reveal()); err == nil {
 			of.Host = u.Host // the rest of the address may be secret
 		}

@@ -19,7 +19,7 @@ func (c *Config) Unpriced(priced func(provider, model string) bool) (lines []str
 		}
 		for _, each := range c.callable(name) {
 			m := c.Models[each.model]
-			if m.Model == "" || priced(m.Provider, m.Model) {
+			if m.Model == "" || m.Unpriced == allowUnpriced || priced(m.Provider, m.Model) {
 				continue
 			}
 

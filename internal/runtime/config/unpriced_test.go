@@ -47,4 +47,14 @@ func TestUnpriced(t *testing.T) {
 	if got := strings.Join(c.Unpriced(priced), "\n"); got != want {
 		t.Errorf("strings.Join = %s\nwant:\n%s", got, want)
 	}
+
+	allowed := strings.ReplaceAll(unpricedModels, "our-own-model-7b", "our-own-model-7b, unpriced: allow")
+	if c, err = config.Parse(path, []byte(allowed), config.Options{}); err != nil || len(c.Unpriced(priced)) > 0 {
+		t.Errorf("with models that need no price: %v, %v", c, err)
+	}
+	wrong := strings.ReplaceAll(unpricedModels, "our-own-model-7b", "our-own-model-7b, unpriced: yes")
+	_, err = config.Parse(path, []byte(wrong), config.Options{})
+	if err == nil || !strings.Contains(err.Error(), "unpriced") {
+		t.Errorf("unpriced: yes: %v", err)
+	}
 }

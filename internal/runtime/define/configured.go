@@ -44,6 +44,8 @@ type Model struct {
 	// time; 0: no bound.
 	Host          string
 	MaxConcurrent int
+	// Unpriced says that runs with a limit of cost may ask it without a price. Its calls count nothing.
+	Unpriced bool
 }
 
 // Configuration is a configuration that may change while runs use it.

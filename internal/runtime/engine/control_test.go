@@ -461,6 +461,12 @@ func TestCostUnknown(t *testing.T) {
 	price(h, 0)
 	h.Await(h.Start("limited", "Go."), record.Completed) // a price of 0 is one
 
+	// A model may be allowed to have no price, also if it answers by a longer name.
+	h, _ = unknown(t, append(calls([]scriptmodel.ToolCall{call("agent.own", object{"request": "Go."})}), done...)...)
+	h.Parts.Free = []string{"script", "scripted"}
+	h.Work(h.Engine)
+	h.Await(h.Start("boss", "Go.", capped), record.Completed)
+
 	// A sub-agent whose model has no price ends the run that has the limit.
 	var asks []scriptmodel.Turn
 	for range 5 {

@@ -53,6 +53,8 @@ type Parts interface {
 	MaxTakeovers() int
 	// Concurrency is how many root runs go on at once.
 	Concurrency() define.Concurrency
+	// Unpriced are models, as their providers know them, that runs with a limit of cost may ask without a price.
+	Unpriced() []string
 	// Policies returns the rules for tools that are in force. They limit how many calls are made; what else holds for
 	// the calls of a run is in its definition.
 	Policies() tool.Rules

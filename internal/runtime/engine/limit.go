@@ -105,7 +105,8 @@ func (l runLimits) json() json.RawMessage {
 
 // costUnknown is the failure of a run whose limit of cost cannot be kept.
 func costUnknown(model string) error {
-	return Fail(LimitCostUnknown, "The run has a limit of cost, and model %s has no price. See actlog price set.", model)
+	return Fail(LimitCostUnknown, "The run has a limit of cost, and model %s has no price. See actlog price set, or "+
+		"allow it in the configuration (unpriced).", model)
 }
 
 // reached returns the failure of a run that has used so much, or nil.

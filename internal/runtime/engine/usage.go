@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
@@ -18,8 +19,10 @@ func (r *Run) used(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		costs := r.limits.CostUSD > 0 && !r.priced.Load()
-		if used, err = r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, costs); err != nil {
+		used, err = r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, costs, r.parts.Unpriced()...)
+		if err != nil {
 			return err
 		}
 		if costs && used.UnpricedModel == "" { // from now on, mayAsk looks, here and in the runs below
@@ -34,7 +37,8 @@ func (r *Run) used(ctx context.Context) error {
 
 // mayAsk returns why the run may not ask a model: what it costs is limited, and not known.
 func (r *Run) mayAsk(provider, model string) error {
-	if r.limits.none() || r.limits.CostUSD == 0 || r.engine.store.Priced(provider, model, r.now()) {
+	if r.limits.none() || r.limits.CostUSD == 0 || r.engine.store.Priced(provider, model, r.now()) ||
+		slices.Contains(r.parts.Unpriced(), model) {
 		return nil
 	}
 	return costUnknown(model)

@@ -388,6 +388,16 @@ func (p *parts) Concurrency() define.Concurrency {
 	return c
 }
 
+// Unpriced implements [engine.Parts].
+func (p *parts) Unpriced() (models []string) {
+	for _, m := range p.configured.Models {
+		if m.Unpriced {
+			models = append(models, m.Definition.Model)
+		}
+	}
+	return models
+}
+
 // Redact implements [engine.Parts].
 func (p *parts) Redact(text string) string {
 	if p.hide != nil {

@@ -113,6 +113,7 @@ func TestPlaces(t *testing.T) {
 				leaveIn(t, s, l, record.Paused, runstore.AwaitModels(time.Time{}, []runstore.ModelWait{alone}))
 			},
 			"is deleted": func(t *testing.T, s *runstore.Store, l runstore.Lease) {
+				t.Helper()
 				storetest.Exec(t, s.Store, "DELETE FROM actlog.run WHERE plan_id = $1", l.PlanID)
 			},
 		} {

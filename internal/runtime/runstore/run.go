@@ -482,9 +482,12 @@ type Used struct {
 	UnpricedBelow string // the error of a run below whose model has no price; empty: there is none
 }
 
-// RunUsed returns what a run and all below it have used. costs says that it is to look for calls without a price.
-func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string, costs bool) (Used, error) {
-	params := db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID, Costs: costs}
+// RunUsed returns what a run and all below it have used. costs says that it is to look for calls without a price, but
+// for those of models that are allowed to have none: their names begin so.
+func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string, costs bool, allowed ...string) (Used, error) {
+	params := db.RunUsedParams{
+		RootPlanID: rootPlanID, PlanID: planID, Costs: costs, Allowed: append([]string{}, allowed...),
+	}
 	used, err := read(ctx, s.Reader.DB(), queries.RunUsed, params)
 	if err != nil {
 		return Used{}, fmt.Errorf("read what run %s has used: %w", planID, err)

@@ -36,6 +36,7 @@ type Parts struct {
 	Servers      []string       // names of MCP servers, which have no tools
 	Rules        tool.Rules     // limit how many calls are made
 	AtOnce       define.Concurrency
+	Free         []string // models that need no price
 }
 
 // Provides implements [engine.Parts].
@@ -108,6 +109,9 @@ func (p *Parts) MaxTakeovers() int { return 0 }
 
 // Concurrency implements [engine.Parts].
 func (p *Parts) Concurrency() define.Concurrency { return p.AtOnce }
+
+// Unpriced implements [engine.Parts].
+func (p *Parts) Unpriced() []string { return p.Free }
 
 // Settling implements [engine.Parts].
 func (p *Parts) Settling() func(text string) int {
