@@ -101,6 +101,26 @@ func (q *Queries) PlaceCount(ctx context.Context, db DBTX, arg PlaceCountParams)
 	return result.RowsAffected(), nil
 }
 
+const PlaceDue = `-- name: PlaceDue :one
+
+SELECT (EXISTS (SELECT FROM actlog.place_change) OR EXISTS (
+    SELECT FROM generate_series(0, 9) AS v (priority)
+    WHERE EXISTS (
+        SELECT FROM actlog.run AS r
+        WHERE r.priority = v.priority AND r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done
+    )
+))::boolean AS due
+`
+
+// Places of agents, projects, owners and keys, of which there are only some. RunClaim takes them.
+// Reports whether a claim may find something.
+func (q *Queries) PlaceDue(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, PlaceDue)
+	var due bool
+	err := row.Scan(&due)
+	return due, err
+}
+
 const PlaceForget = `-- name: PlaceForget :exec
 DELETE FROM actlog.place AS p
 WHERE p.taken = 0 AND NOT EXISTS (SELECT FROM actlog.run AS r WHERE r.blocked = p.place AND r.due_at IS NULL AND r.worker_id IS NULL AND NOT r.done)
@@ -146,13 +166,11 @@ func (q *Queries) PlaceLook(ctx context.Context, db DBTX) error {
 }
 
 const PlaceTurn = `-- name: PlaceTurn :exec
-
-SELECT pg_advisory_xact_lock(hashtextextended('actlog.place', 0))
+SELECT set_config('plan_cache_mode', 'force_generic_plan', true), pg_advisory_xact_lock(hashtextextended('actlog.place', 0))
 `
 
-// Places of agents, projects, owners and keys, of which there are only some. RunClaim takes them.
 // Waits until no other claim counts places, to the end of the transaction. A claim is one message to Postgres, so that no
-// worker keeps others waiting.
+// worker keeps others waiting. What follows is planned once for each connection: that takes longer than a claim.
 func (q *Queries) PlaceTurn(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, PlaceTurn)
 	return err

@@ -1,9 +1,19 @@
 -- Places of agents, projects, owners and keys, of which there are only some. RunClaim takes them.
 
+-- name: PlaceDue :one
+-- Reports whether a claim may find something.
+SELECT (EXISTS (SELECT FROM actlog.place_change) OR EXISTS (
+    SELECT FROM generate_series(0, 9) AS v (priority)
+    WHERE EXISTS (
+        SELECT FROM actlog.run AS r
+        WHERE r.priority = v.priority AND r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done
+    )
+))::boolean AS due;
+
 -- name: PlaceTurn :exec
 -- Waits until no other claim counts places, to the end of the transaction. A claim is one message to Postgres, so that no
--- worker keeps others waiting.
-SELECT pg_advisory_xact_lock(hashtextextended('actlog.place', 0));
+-- worker keeps others waiting. What follows is planned once for each connection: that takes longer than a claim.
+SELECT set_config('plan_cache_mode', 'force_generic_plan', true), pg_advisory_xact_lock(hashtextextended('actlog.place', 0));
 
 -- name: PlaceCount :execrows
 -- Counts what happened to places, and makes as many of the runs due that wait for one as there is room: in the order of
