@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/record"
@@ -35,6 +36,11 @@ type Job struct {
 	Limits Limits
 	// IdempotencyKey makes Start safe to repeat: the same job of the same starter with the same key is the same run.
 	IdempotencyKey string
+	// StartAt is when the run may begin. Zero: at once.
+	StartAt time.Time `json:",omitzero"`
+	// ExpiresAt is when the run ends, CANCELLED with the error kind expired, if no worker has begun it. It must be after
+	// StartAt. Zero: never.
+	ExpiresAt time.Time `json:",omitzero"`
 }
 
 // Limits bound a run and all below it. 0 means no limit.
@@ -68,6 +74,7 @@ func (r *Runtime) start(ctx context.Context, j Job) (string, error) {
 		Executor: in.Executor, Name: in.Name, ConversationID: j.ConversationID, Project: j.Project, UserID: j.UserID,
 		Tags: j.Tags, Starter: j.Starter, Limits: new(engine.Limits(j.Limits)), IdempotencyKey: j.IdempotencyKey,
 		Priority: j.Priority, ConcurrencyKey: j.ConcurrencyKey,
+		StartAt: j.StartAt, ExpiresAt: j.ExpiresAt,
 	}
 	if in.Input != nil {
 		if q.Input, err = json.Marshal(in.Input); err != nil {

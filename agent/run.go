@@ -30,12 +30,14 @@ type Run struct {
 	Error, ErrorKind string
 	// Waits are what a human may decide, of this run and those below it, oldest first.
 	Waits []Wait
-	// WaitingFor is what the run needs and no live worker has, such as tool:weather or model:default; or
-	// workflow:refund@1.4 and what differs, if it waits for the code of that release.
+	// WaitingFor is what the run needs and no live worker has, such as tool:weather or model:default; workflow:refund@1.4
+	// and what differs, if it waits for the code of that release; time:2026-11-20T03:12:00Z until its StartAt.
 	WaitingFor []string
 	// DueAt is when the run, or one below it, goes on at the latest without that something happens, such as when a model
 	// that is away is asked next. Zero: a worker carries it, it waits without an end, or has ended.
 	DueAt time.Time
+	// StartAt and ExpiresAt are those of its [Job].
+	StartAt, ExpiresAt time.Time
 	// Takeovers is how often another worker went on with the run because its worker was lost.
 	Takeovers int64
 	// Attempt counts the attempts at the run, from 1: each [Runtime.Retry] is another.
@@ -156,6 +158,7 @@ func runOf(d *runstore.RunDetail) *Run {
 		WaitingFor: d.WaitingFor, DueAt: optional.Value(d.DueAt),
 		Takeovers: d.Takeovers, Attempt: max(optional.Value(p.Attempt), 1), AgainOf: optional.Value(d.AgainOf),
 		Priority: int(d.Priority), ConcurrencyKey: optional.Value(d.ConcurrencyKey),
+		StartAt: optional.Value(d.StartAt), ExpiresAt: optional.Value(d.ExpiresAt),
 		Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
 		CreatedAt: optional.Value(d.CreatedAt), StartTime: optional.Value(p.StartTime), EndTime: optional.Value(p.EndTime),
 	}

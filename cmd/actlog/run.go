@@ -34,6 +34,8 @@ type runCmd struct {
 	Priority     *int     `help:"From 0 to 9, 5 if nothing is said. What has a higher one begins first." placeholder:"N"`
 	Key          string   `name:"concurrency-key" help:"Only one run of the project with this key goes on at once." placeholder:"KEY"`
 	Limit        []string `help:"A limit of the run, as often as you like: rounds, toolCalls, tokens, costUsd, seconds." placeholder:"NAME=NUMBER" env:"ACTLOG_LIMITS"`
+	StartAt      string   `help:"When it may begin, such as 2026-11-20T03:00:00Z." placeholder:"TIME"`
+	ExpiresAt    string   `help:"When it ends if no worker has begun it." placeholder:"TIME"`
 	Detach       bool     `help:"Start the run, print the id of its plan, and do not follow it."`
 	JSON         bool     `help:"Print the whole run as JSON instead of its result."`
 	serverFlags
@@ -106,6 +108,8 @@ type startBody struct {
 	Priority       *int                   `json:"priority,omitempty"`
 	ConcurrencyKey string                 `json:"concurrencyKey,omitempty"`
 	Limits         map[string]json.Number `json:"limits,omitempty"`
+	StartAt        string                 `json:"startAt,omitempty"`
+	ExpiresAt      string                 `json:"expiresAt,omitempty"`
 }
 
 // maxRequest bounds a request that is read from stdin, in bytes, like the server does.
@@ -170,8 +174,10 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 		request = string(read)
 	}
 
-	b = startBody{ConversationID: c.Conversation, Project: c.Project, UserID: c.User, Tags: c.Tag, Priority: c.Priority,
-		ConcurrencyKey: c.Key}
+	b = startBody{
+		ConversationID: c.Conversation, Project: c.Project, UserID: c.User, Tags: c.Tag, Priority: c.Priority,
+		ConcurrencyKey: c.Key, StartAt: c.StartAt, ExpiresAt: c.ExpiresAt,
+	}
 	c.ask(&b, request)
 	b.Limits, err = limitsOf(c.Limit)
 	return b, err
@@ -301,7 +307,11 @@ func (f *following) attend(ctx context.Context) {
 			continue
 		}
 
-		if idle && r.State == "PENDING" && len(r.WaitingFor) > 0 {
+		switch {
+		case !idle || r.State != "PENDING" || len(r.WaitingFor) == 0:
+		case strings.HasPrefix(r.WaitingFor[0], "time:"):
+			f.story.say("It begins at %s.", strings.TrimPrefix(r.WaitingFor[0], "time:"))
+		default:
 			f.story.say("No worker takes it. It needs: %s. actlog serve --config and actlog work start workers.",
 				joined(r.WaitingFor))
 		}

@@ -112,6 +112,7 @@ func (a *agents) start(f *runtimeFlags, s *runstore.Store, workers int) (err err
 		return err
 	}
 
+	a.running.Go(func() { a.engine.KeepTime(a.ctx) })
 	for range workers {
 		a.running.Go(func() {
 			if err := a.engine.Work(a.ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -179,6 +180,14 @@ func (o *object) texts(name string) []string {
 		}
 	}
 	return list
+}
+
+func (o *object) time(name string) (t time.Time) {
+	const must = "a time such as 2026-11-20T13:53:00Z (RFC 3339)"
+	if o.value(name, &t, must) && t.IsZero() { // that means none
+		o.fail(name, "must be "+must)
+	}
+	return t
 }
 
 func (o *object) count(name string) (n int64) {

@@ -46,6 +46,8 @@ type runJSON struct {
 	Waits        []waitJSON   `json:"waits"`
 	WaitingFor   []string     `json:"waitingFor"`
 	DueAt        *time.Time   `json:"dueAt"`
+	StartAt      *time.Time   `json:"startAt"`
+	ExpiresAt    *time.Time   `json:"expiresAt"`
 	Takeovers    int64        `json:"takeovers"`
 	// Attempt counts from 1: each retry is another. Attempts are all of them, if there are several.
 	Attempt  int64         `json:"attempt"`
@@ -77,7 +79,7 @@ func toRun(d *runstore.RunDetail) runJSON {
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: p.ParentPlanID, Executor: d.Executor, Name: d.Name,
 		Title: p.Title,
 		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits,
-		WaitingFor: orEmpty(d.WaitingFor), DueAt: d.DueAt,
+		WaitingFor: orEmpty(d.WaitingFor), DueAt: d.DueAt, StartAt: d.StartAt, ExpiresAt: d.ExpiresAt,
 		Takeovers: d.Takeovers, Attempt: attempt, Attempts: attempts, AgainOf: d.AgainOf,
 		placeJSON: placeJSON{d.Priority, d.ConcurrencyKey},
 		Figures:   wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
@@ -255,13 +257,13 @@ func preferredWait(h http.Header) int {
 
 func requestOf(m members) (engine.Request, error) {
 	o := objectOf(m, "", "executor", "name", "input", "conversationId", "project", "userId", "tags", "limits",
-		"priority", "concurrencyKey")
+		"priority", "concurrencyKey", "startAt", "expiresAt")
 	r := engine.Request{
 		Executor: o.id("executor"), Name: o.id("name"), ConversationID: o.id("conversationId"), Project: o.id("project"),
 		UserID: o.id("userId"),
 		Tags:   o.texts("tags"),
 
-		ConcurrencyKey: o.id("concurrencyKey"),
+		ConcurrencyKey: o.id("concurrencyKey"), StartAt: o.time("startAt"), ExpiresAt: o.time("expiresAt"),
 	}
 	if priority := 0; o.value("priority", &priority, "a whole number") {
 		r.Priority = &priority
@@ -341,6 +343,8 @@ type runItemJSON struct {
 	Takeovers  int64        `json:"takeovers"`
 	placeJSON
 	CreatedAt *time.Time `json:"createdAt"`
+	StartAt   *time.Time `json:"startAt"`
+	ExpiresAt *time.Time `json:"expiresAt"`
 	StartTime *time.Time `json:"startTime"`
 	EndTime   *time.Time `json:"endTime"`
 }
@@ -351,7 +355,8 @@ func toRunItem(r *runstore.RunSummary) runItemJSON {
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, Executor: r.Executor, Name: r.Name, Title: p.Title,
 		State: r.State,
 		Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt,
-		placeJSON: placeJSON{r.Priority, r.ConcurrencyKey}, StartTime: p.StartTime, EndTime: p.EndTime,
+		placeJSON: placeJSON{r.Priority, r.ConcurrencyKey}, StartAt: r.StartAt, ExpiresAt: r.ExpiresAt,
+		StartTime: p.StartTime, EndTime: p.EndTime,
 	}
 }
 

@@ -53,7 +53,7 @@ func (s *Server) controls(c echo.Context, v *runView) error {
 // parked reads what the run waits for, or one below it, that is no question to a person.
 func (s *Server) parked(c echo.Context, v *runView) error {
 	isPaused := func(r outline.Row) bool { return r.Shown() == record.Paused }
-	if v.ended() || !slices.ContainsFunc(v.Rows, isPaused) {
+	if v.ended() || !v.pending() && !slices.ContainsFunc(v.Rows, isPaused) {
 		return nil
 	}
 
@@ -67,6 +67,9 @@ func (s *Server) parked(c echo.Context, v *runView) error {
 	v.waitsFor, v.dueAt = d.WaitingFor, d.DueAt
 	return nil
 }
+
+// pending reports whether nobody has begun the run.
+func (v *runView) pending() bool { return v.Rows[0].Shown() == record.Pending }
 
 // control asks a run for something: one that goes on, and all below it, to stop, to pause or to go on; one that has
 // ended to go on, or to be run again.

@@ -61,7 +61,7 @@ func parked(v *runView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.dueAt != nil {
+		if v.dueAt != nil && !v.pending() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "Tries again at <time datetime=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -142,7 +142,7 @@ func control(v *runView) templ.Component {
 		}
 		switch v.stands.Desired {
 		case runstore.DesiredRun:
-			if len(v.waitsFor) > 0 {
+			if len(v.waitsFor) > 0 && !v.pending() {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<button name=\"action\" value=\"resume\">Try now</button>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/runtime/engine"
@@ -99,6 +101,27 @@ func TestParked(t *testing.T) {
 
 	s.send("POST", attr(p.one("class", "control"), "action"), "action=resume")
 	s.ends(id, record.Completed)
+}
+
+// TestWaitsForItsTime: a run that begins later says when, and nothing can be tried before.
+func TestWaitsForItsTime(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	started, err := s.engine.Start(t.Context(), engine.Request{
+		Executor: "agent", Input: json.RawMessage(`{"agent":"clerk","request":"later"}`),
+		StartAt: time.Date(2199, 1, 2, 3, 4, 5, 0, time.UTC),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	p := s.get("/runs/"+started.PlanID, http.StatusOK)
+	if got := text(p.one("class", "parked")); got != "Waits: time:2199-01-02T03:04:05Z" {
+		t.Errorf("it says %q", got)
+	}
+	if got := p.buttons(); got != "Pause, Stop for good" {
+		t.Errorf("it may %q", got)
+	}
 }
 
 // TestControlNeedsScope: who may not control runs sees no buttons. No other site presses them.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -117,6 +118,7 @@ type Engine struct {
 	// progressEvery is how often the progress of a call is put on record, at most.
 	progressEvery time.Duration
 	limits        limit.Group // of tool calls, by the rules that have them
+	timekeeper    sync.Mutex  // is held by who keeps time, see [Engine.KeepTime]
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
@@ -171,6 +173,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	run.Priority = priorityOf(r)
 	run.Asked, run.AgainOf = askedOf(r), r.AgainOf
 	run.By = r.By
+	run.StartAt, run.ExpiresAt = r.StartAt, r.ExpiresAt
 
 	err = e.store.StartRun(ctx, run, p.begin(parts, plan))
 	if before := new(runstore.StartedBeforeError); errors.As(err, &before) {
@@ -193,6 +196,9 @@ func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared,
 	}
 
 	if err := cmp.Or(r.Limits.check(), checkPlace(r)); err != nil {
+		return Prepared{}, err
+	}
+	if err := r.checkTimes(); err != nil {
 		return Prepared{}, err
 	}
 

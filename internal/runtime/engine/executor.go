@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
@@ -81,11 +82,30 @@ type Request struct {
 	Body           []byte // of the request, which must be the same if the key is
 	// Held says that the run is on record and does not begin before [runstore.Store.Begin] or a resume.
 	Held bool
+	// StartAt is when it may begin, ExpiresAt when it ends if nobody has begun it. Zero: at once, and never.
+	StartAt, ExpiresAt time.Time
 	// From is what [Continuing] asked for; nil: it asked for nothing, or that is not on record.
 	From json.RawMessage
 	// AgainOf is the run whose input the request has, perhaps changed, and By who asked for that; empty: none.
 	AgainOf string
 	By      runstore.Who
+}
+
+// checkTimes checks when a run is to begin.
+func (r *Request) checkTimes() error {
+	for _, each := range []struct {
+		field string
+		at    time.Time
+	}{{"startAt", r.StartAt}, {"expiresAt", r.ExpiresAt}} {
+		if year := each.at.UTC().Year(); !each.at.IsZero() && (year < record.MinYear || year > record.MaxYear) {
+			return BadInput(each.field, fmt.Sprintf("must lie in the years %d to %d", record.MinYear, record.MaxYear))
+		}
+	}
+
+	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(r.StartAt) {
+		return BadInput("expiresAt", "must be after startAt")
+	}
+	return nil
 }
 
 // ModelInfo is a model that runs can use.

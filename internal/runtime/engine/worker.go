@@ -72,6 +72,7 @@ func (w *worker) work(ctx context.Context) error {
 	tasks.Go(func() { w.engine.watch(ctx) })
 	tasks.Go(func() { w.engine.watchModels(ctx) })
 	tasks.Go(func() { w.engine.watchBulk(ctx) })
+	tasks.Go(func() { w.engine.KeepTime(ctx) })
 
 	w.claim(ctx)
 	w.drain(inner)

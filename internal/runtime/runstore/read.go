@@ -50,6 +50,8 @@ type RunDetail struct {
 	// DueAt is when the run, or one below it, goes on at the latest without that something happens; nil: a worker
 	// carries them, or none does so.
 	DueAt *time.Time
+	// StartAt is when the run may begin, ExpiresAt when it ends if nobody has begun it; nil: at once, and never.
+	StartAt, ExpiresAt *time.Time
 }
 
 // RunSummary is a root run in a list. Its error is cut to 1,000 characters.
@@ -66,6 +68,8 @@ type RunSummary struct {
 	Priority       int64
 	ConcurrencyKey *string
 	CreatedAt      *time.Time
+	// StartAt and ExpiresAt are as in [RunDetail].
+	StartAt, ExpiresAt *time.Time
 }
 
 // RunFilter narrows a list of root runs. Empty fields do not narrow it.
@@ -95,6 +99,7 @@ var newest = RunCursor{CreatedAt: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 // Of the run r, whose plan is p. below says which runs x of its tree count: itself and those below it.
 const (
 	runState = `CASE
+        WHEN NOT r.done AND p.state = 'PAUSED' AND r.desired = 'RUN' AND r.first_claimed_at IS NULL THEN 'PENDING'
         WHEN r.done OR p.state = 'PENDING' THEN p.state
         WHEN p.state IN ('RUNNING', 'WAITING') AND EXISTS (
             SELECT FROM actlog.run AS x
@@ -119,8 +124,8 @@ const (
     END`
 	// isBlocked says that a run x waits for a place.
 	isBlocked = `x.blocked IS NOT NULL AND x.due_at IS NULL AND x.worker_id IS NULL AND NOT x.done`
-	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, and
-	// the code that fits the record of runs.
+	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, the
+	// code that fits the record of runs, and the time at which a run is to begin.
 	waitingFor = `(
         SELECT array_agg(DISTINCT f.what ORDER BY f.what)
         FROM (
@@ -150,6 +155,10 @@ const (
             SELECT x.executor || ':' || COALESCE(x.name, '') || '@' || COALESCE(x.release, '') || ' ' || x.mismatch
             FROM actlog.run AS x
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.mismatch IS NOT NULL AND %[1]s
+            UNION ALL
+            SELECT 'time:' || to_char(x.start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+            FROM actlog.run AS x
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.first_claimed_at IS NULL AND x.desired = 'RUN' AND x.start_at > now() AND %[1]s
         ) AS f
     )`
 	// dueAt is when the first of them goes on: what waits for a model, when that is asked next.
@@ -208,7 +217,9 @@ below AS (
 			fieldsql.Column{Name: "created_at", Type: "timestamptz", SQL: "r.created_at"},
 			fieldsql.Column{Name: "updated_at", Type: "timestamptz", SQL: "GREATEST(r.created_at, r.claimed_at, r.done_at)"},
 			fieldsql.Column{Name: "waiting_for", Type: "text[]", SQL: fmt.Sprintf(waitingFor, inBelow)},
-			fieldsql.Column{Name: "due_at", Type: "timestamptz", SQL: fmt.Sprintf(dueAt, inBelow)}),
+			fieldsql.Column{Name: "due_at", Type: "timestamptz", SQL: fmt.Sprintf(dueAt, inBelow)},
+			fieldsql.Column{Name: "start_at", Type: "timestamptz", SQL: "r.start_at"},
+			fieldsql.Column{Name: "expires_at", Type: "timestamptz", SQL: "r.expires_at"}),
 		From: `FROM asked AS a
 JOIN actlog.run AS r ON r.root_plan_id = a.root_plan_id AND r.plan_id = a.plan_id
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id`,
@@ -346,7 +357,9 @@ var runList = fieldsql.NewRead(`SELECT
 	fieldsql.Column{Name: "takeovers", SQL: "r.takeovers::bigint"},
 	fieldsql.Column{Name: "priority", SQL: "r.priority::bigint"},
 	fieldsql.Column{Name: "concurrency_key", SQL: "r.concurrency_key"},
-	fieldsql.Column{Name: "created_at", SQL: "r.created_at"})) + `
+	fieldsql.Column{Name: "created_at", SQL: "r.created_at"},
+	fieldsql.Column{Name: "start_at", SQL: "r.start_at"},
+	fieldsql.Column{Name: "expires_at", SQL: "r.expires_at"})) + `
 FROM actlog.run AS r
 CROSS JOIN LATERAL ( -- one by one, in the order of the list
     SELECT * FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = r.root_plan_id AND y.current_plan_id = r.plan_id OFFSET 0

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// timeScans is how many times a worker looks for runs before it looks what the time has come for.
+const timeScans = 4
+
+// KeepTime does what the time has come for, by the clock of the database, until ctx ends: it ends runs that nobody
+// began in time. [Engine.Work] does so, too; one call of an engine is at work at a time.
+func (e *Engine) KeepTime(ctx context.Context) {
+	for pg.Pause(ctx, timeScans*e.config.Scan) == nil {
+		if e.timekeeper.TryLock() {
+			defer e.timekeeper.Unlock()
+			break
+		}
+	}
+
+	for ctx.Err() == nil {
+		e.expire(ctx)
+		if pg.Pause(ctx, timeScans*e.config.Scan) != nil {
+			return
+		}
+	}
+}
+
+// expire ends runs that nobody began in time.
+func (e *Engine) expire(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, e.config.Lease)
+	defer cancel()
+	ended, err := e.store.Expire(limited)
+	for _, executor := range ended {
+		e.metrics.ended.WithLabelValues(executor, string(record.Cancelled)).Inc()
+	}
+	if err != nil && ctx.Err() == nil { // it looks again
+		e.config.Logger.Debug("runs that nobody began in time cannot be ended; it is tried again", "error", err)
+	}
+}
