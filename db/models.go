@@ -36,6 +36,56 @@ type ActlogModelPrice struct {
 	ListDate *time.Time
 }
 
+// Runs that are started again and again.
+type ActlogSchedule struct {
+	// The name of the schedule.
+	Name string
+	// Who defines it: file, a configuration file, or api, requests.
+	Source string
+	// When it ticks: 5 fields, or 6 with seconds first.
+	Cron string
+	// The time zone of cron.
+	Timezone string
+	// By how much a tick may be late on purpose, in seconds.
+	JitterSeconds float64
+	// What a tick does while a run of the schedule goes on: skip, queue or cancel.
+	Overlap string
+	// Which ticks are made up for that were missed: none, last or all.
+	CatchUp string
+	// For how long a tick that was missed can be made up for, in seconds.
+	WindowSeconds float64
+	// What is started: executor, runName, input, conversationId, project, userId, tags, limits.
+	Start []byte
+	// Who starts its runs: the name of the API key that defined it; empty: not known.
+	Starter string
+	// Whether it does not tick.
+	Paused bool
+	// Whether the file says that it is paused; null: no file does.
+	FilePaused *bool
+	// The next tick, before jitter; null: there is none.
+	NextAt *time.Time
+	// When that is started; null: never.
+	DueAt *time.Time
+	// The last tick; null: there was none.
+	LastAt *time.Time
+	// How many ticks started a run.
+	Started int64
+	// How many ticks started none because a run of the schedule went on.
+	Skipped int64
+	// How many ticks started none because it was too late.
+	Missed int64
+	// Why the tick that is due could not be started; null: that is not so.
+	Error *string
+	// Grows when the schedule is changed, paused or resumed.
+	Version int64
+	// When a process last had it in its file; if the API defines it, when it was last changed.
+	SeenAt time.Time
+	// When it was first defined.
+	CreatedAt time.Time
+	// When it was last changed, paused or resumed.
+	UpdatedAt time.Time
+}
+
 // Texts that were written to a tree and are not in the index yet. A search reads all of them.
 type ActlogSearchFresh struct {
 	// The root plan of the tree.

@@ -193,17 +193,18 @@ const RunAdd = `-- name: RunAdd :execrows
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
     parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired,
-    parent_attempt, again_of, asked, priority, concurrency_key, agent, start_at, expires_at
+    parent_attempt, again_of, asked, priority, concurrency_key, agent, start_at, expires_at, schedule, tick_at, queued
 )
 SELECT
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::integer,
     $7::text[], $8::json, $9::json, $10::integer,
     $11::text, $12::text, $13::integer, $14::text,
     $15::text, $16::text, $17::text, $18::text, $19::text,
-    CASE WHEN NOT $20::boolean THEN GREATEST(now(), $21::timestamptz) END, CASE WHEN $20::boolean THEN 'PAUSE' ELSE 'RUN' END,
-    $22::integer, $23::text, $24::json,
-    $25::smallint, $26::text, $27::text,
-    $21::timestamptz, $28::timestamptz
+    CASE WHEN NOT ($20::boolean OR $21::boolean) THEN GREATEST(now(), $22::timestamptz) END, CASE WHEN $20::boolean THEN 'PAUSE' ELSE 'RUN' END,
+    $23::integer, $24::text, $25::json,
+    $26::smallint, $27::text, $28::text,
+    $22::timestamptz, $29::timestamptz,
+    $30::text, $31::timestamptz, $21::boolean
 WHERE $1::text <> $2::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = $1::text AND p.current_plan_id = $2::text AND p.first_seen_at = transaction_timestamp()
@@ -232,6 +233,7 @@ type RunAddParams struct {
 	IdempotencyKey    *string
 	RequestSha256     *string
 	Held              bool
+	Queued            bool
 	StartAt           *time.Time
 	ParentAttempt     *int32
 	AgainOf           *string
@@ -240,6 +242,8 @@ type RunAddParams struct {
 	ConcurrencyKey    *string
 	Agent             *string
 	ExpiresAt         *time.Time
+	Schedule          *string
+	TickAt            *time.Time
 }
 
 // Adds a run that is due, now or later, or held, unless it is there. The tree of a root run must be new: what is on
@@ -266,6 +270,7 @@ func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64,
 		arg.IdempotencyKey,
 		arg.RequestSha256,
 		arg.Held,
+		arg.Queued,
 		arg.StartAt,
 		arg.ParentAttempt,
 		arg.AgainOf,
@@ -274,6 +279,8 @@ func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64,
 		arg.ConcurrencyKey,
 		arg.Agent,
 		arg.ExpiresAt,
+		arg.Schedule,
+		arg.TickAt,
 	)
 	if err != nil {
 		return 0, err
@@ -397,7 +404,7 @@ WITH open AS MATERIALIZED (
             AND CASE -- of which the planner does not think that it keeps few, so that it reads what is due in its order
                 WHEN x.desired <> 'RUN' THEN NOT $1::boolean
                 ELSE x.needs <@ $2::text[] AND (x.lost = $3::integer) = $1::boolean
-                    AND (x.first_claimed_at IS NOT NULL OR COALESCE(x.start_at <= now(), true) AND COALESCE(x.expires_at > now(), true))
+                    AND (x.first_claimed_at IS NOT NULL OR NOT x.queued AND COALESCE(x.start_at <= now(), true) AND COALESCE(x.expires_at > now(), true))
             END
         ORDER BY x.due_at
         LIMIT 1000
@@ -435,7 +442,7 @@ asked AS MATERIALIZED ( -- the places that a run would take for its tree; none, 
         SELECT t.root_plan_id, t.plan_id, t.begins, t.n, row_number() OVER (PARTITION BY t.root_plan_id ORDER BY t.n) AS in_tree FROM ordered AS t WHERE t.begins
     ) AS o
     CROSS JOIN LATERAL (
-        SELECT root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth, parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, worker_id, epoch, due_at, signals, seen, takeovers, desired, done, created_at, claimed_at, done_at, first_claimed_at, starter, project, lost, worked, clock, clock_from, clock_ran, release, mismatch, mismatch_at, ended_before, anew, parent_attempt, again_of, asked, start_at, expires_at, priority, concurrency_key, agent, placed, keyed, blocked FROM actlog.run AS y WHERE y.root_plan_id = o.root_plan_id AND y.plan_id = o.root_plan_id OFFSET 0
+        SELECT root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth, parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, worker_id, epoch, due_at, signals, seen, takeovers, desired, done, created_at, claimed_at, done_at, first_claimed_at, starter, project, lost, worked, clock, clock_from, clock_ran, release, mismatch, mismatch_at, ended_before, anew, parent_attempt, again_of, asked, start_at, expires_at, schedule, tick_at, queued, priority, concurrency_key, agent, placed, keyed, blocked FROM actlog.run AS y WHERE y.root_plan_id = o.root_plan_id AND y.plan_id = o.root_plan_id OFFSET 0
     ) AS k
     CROSS JOIN LATERAL unnest(
         CASE WHEN k.placed THEN '{}' ELSE actlog.places_of(k.agent, k.project, k.owner, k.root_plan_id) END
@@ -583,7 +590,7 @@ type RunClaimRow struct {
 // trees, then the time decides. A tree takes its places with the first of its runs; a run that finds none is due no more,
 // and waits in the list of that place: it is returned, too. Runs that lost lone_at workers in a row are claimed alone, but for those that should
 // stop or pause. To stop or to pause one, a worker needs nothing that it provides, and the run no place. A run begins
-// between its start_at and its expires_at. The caller has the turn, see PlaceTurn.
+// between its start_at and its expires_at, and not while it is queued. The caller has the turn, see PlaceTurn.
 // Of a tree that has no places, one run after the other asks.
 func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
 	rows, err := db.Query(ctx, RunClaim,
@@ -816,7 +823,7 @@ asks AS (
 )
 UPDATE actlog.run AS r
 SET desired = $1::text, signals = r.signals + 1,
-    due_at = CASE WHEN r.worker_id IS NULL THEN GREATEST(now(), CASE WHEN $1::text = 'RUN' AND r.first_claimed_at IS NULL THEN r.start_at END) END
+    due_at = CASE WHEN r.worker_id IS NULL AND NOT (r.queued AND $1::text = 'RUN') THEN GREATEST(now(), CASE WHEN $1::text = 'RUN' AND r.first_claimed_at IS NULL THEN r.start_at END) END
 FROM below AS b
 WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done AND r.desired <> 'CANCEL'
     AND (r.desired <> $1::text OR (r.root_plan_id, r.plan_id) IN (SELECT a.root_plan_id, a.plan_id FROM asks AS a))
@@ -829,8 +836,8 @@ type RunControlParams struct {
 	PlanID     string
 }
 
-// Says what a run and all below it should do. Those that nobody holds are due, but for one that is to begin later. It
-// returns them. One that is to go on and waits for a model asks that model.
+// Says what a run and all below it should do. Those that nobody holds are due, but for one that is to begin later, or
+// behind others. It returns them. One that is to go on and waits for a model asks that model.
 func (q *Queries) RunControl(ctx context.Context, db DBTX, arg RunControlParams) ([]string, error) {
 	rows, err := db.Query(ctx, RunControl, arg.Desired, arg.RootPlanID, arg.PlanID)
 	if err != nil {

@@ -39,17 +39,18 @@ HAVING count(*) > 0;
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
     parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired,
-    parent_attempt, again_of, asked, priority, concurrency_key, agent, start_at, expires_at
+    parent_attempt, again_of, asked, priority, concurrency_key, agent, start_at, expires_at, schedule, tick_at, queued
 )
 SELECT
     @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
     @needs::text[], @input::json, sqlc.narg('limits')::json, @depth::integer,
     sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
     @owner::text, @starter::text, @project::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
-    CASE WHEN NOT @held::boolean THEN GREATEST(now(), sqlc.narg('start_at')::timestamptz) END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END,
+    CASE WHEN NOT (@held::boolean OR @queued::boolean) THEN GREATEST(now(), sqlc.narg('start_at')::timestamptz) END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END,
     sqlc.narg('parent_attempt')::integer, sqlc.narg('again_of')::text, sqlc.narg('asked')::json,
     @priority::smallint, sqlc.narg('concurrency_key')::text, sqlc.narg('agent')::text,
-    sqlc.narg('start_at')::timestamptz, sqlc.narg('expires_at')::timestamptz
+    sqlc.narg('start_at')::timestamptz, sqlc.narg('expires_at')::timestamptz,
+    sqlc.narg('schedule')::text, sqlc.narg('tick_at')::timestamptz, @queued::boolean
 WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id = @plan_id::text AND p.first_seen_at = transaction_timestamp()
@@ -318,7 +319,7 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND NO
 -- trees, then the time decides. A tree takes its places with the first of its runs; a run that finds none is due no more,
 -- and waits in the list of that place: it is returned, too. Runs that lost lone_at workers in a row are claimed alone, but for those that should
 -- stop or pause. To stop or to pause one, a worker needs nothing that it provides, and the run no place. A run begins
--- between its start_at and its expires_at. The caller has the turn, see PlaceTurn.
+-- between its start_at and its expires_at, and not while it is queued. The caller has the turn, see PlaceTurn.
 WITH open AS MATERIALIZED (
     SELECT r.*
     FROM generate_series(9, 0, -1) AS v (priority)
@@ -329,7 +330,7 @@ WITH open AS MATERIALIZED (
             AND CASE -- of which the planner does not think that it keeps few, so that it reads what is due in its order
                 WHEN x.desired <> 'RUN' THEN NOT @alone::boolean
                 ELSE x.needs <@ @provides::text[] AND (x.lost = @lone_at::integer) = @alone::boolean
-                    AND (x.first_claimed_at IS NOT NULL OR COALESCE(x.start_at <= now(), true) AND COALESCE(x.expires_at > now(), true))
+                    AND (x.first_claimed_at IS NOT NULL OR NOT x.queued AND COALESCE(x.start_at <= now(), true) AND COALESCE(x.expires_at > now(), true))
             END
         ORDER BY x.due_at
         LIMIT 1000
@@ -552,8 +553,8 @@ FROM actlog.run AS r
 WHERE r.plan_id = ANY (@kept::text[]) AND r.done;
 
 -- name: RunControl :many
--- Says what a run and all below it should do. Those that nobody holds are due, but for one that is to begin later. It
--- returns them. One that is to go on and waits for a model asks that model.
+-- Says what a run and all below it should do. Those that nobody holds are due, but for one that is to begin later, or
+-- behind others. It returns them. One that is to go on and waits for a model asks that model.
 WITH RECURSIVE below AS (
     SELECT r.root_plan_id, r.plan_id
     FROM actlog.run AS r
@@ -572,7 +573,7 @@ asks AS (
 )
 UPDATE actlog.run AS r
 SET desired = @desired::text, signals = r.signals + 1,
-    due_at = CASE WHEN r.worker_id IS NULL THEN GREATEST(now(), CASE WHEN @desired::text = 'RUN' AND r.first_claimed_at IS NULL THEN r.start_at END) END
+    due_at = CASE WHEN r.worker_id IS NULL AND NOT (r.queued AND @desired::text = 'RUN') THEN GREATEST(now(), CASE WHEN @desired::text = 'RUN' AND r.first_claimed_at IS NULL THEN r.start_at END) END
 FROM below AS b
 WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done AND r.desired <> 'CANCEL'
     AND (r.desired <> @desired::text OR (r.root_plan_id, r.plan_id) IN (SELECT a.root_plan_id, a.plan_id FROM asks AS a))

@@ -62,36 +62,37 @@ func (i interruption) exitCode() int { return 128 + int(i.Signal) }
 type cli struct {
 	LogLevel slog.Level `help:"Lowest level that is logged: debug, info, warn, error." default:"info" placeholder:"LEVEL"`
 
-	Serve   serveCmd   `cmd:"" help:"Serve the record. Without --database-url, on a private Postgres in the data folder."`
-	Work    workCmd    `cmd:"" help:"Run agents on the record of a server, with a configuration."`
-	Run     runCmd     `cmd:"" help:"Run an agent: follow it, answer what it asks, and print its result."`
-	Runs    runsCmd    `cmd:"" help:"List runs of agents, newest first."`
-	Agents  agentsCmd  `cmd:"" help:"List the agents that can be run: their models, tools and live workers."`
-	Tools   toolsCmd   `cmd:"" help:"List the tools of agents, and how each may be called."`
-	Models  modelsCmd  `cmd:"" help:"List the models of agents."`
-	Stop    stopCmd    `cmd:"" help:"Stop a run and all runs below it."`
-	Pause   pauseCmd   `cmd:"" help:"Pause a run and all runs below it."`
-	Resume  resumeCmd  `cmd:"" help:"Let a paused run go on."`
-	Retry   retryCmd   `cmd:"" help:"Let a run go on that has ended, as another attempt of what failed."`
-	Again   againCmd   `cmd:"" help:"Start a run with the input of another one."`
-	Answer  answerCmd  `cmd:"" help:"Answer what a run waits for: a form, an approval."`
-	Migrate migrateCmd `cmd:"" help:"Migrate the schema of a database up or down."`
-	Ready   readyCmd   `cmd:"" help:"Check whether a server is ready. Exit code 1: it is not ready, or does not answer."`
-	Key     keyCmd     `cmd:"" help:"Create an API key and print it once, on stdout. Servers accept it if its line is in their --api-keys file."`
-	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
-	List    listCmd    `cmd:"" help:"List root plans, newest first."`
-	Search  searchCmd  `cmd:"" help:"Show which runs say a text, and where, newest run first."`
-	Tail    tailCmd    `cmd:"" help:"Follow a plan until it has ended, or all plans."`
-	Unknown unknownCmd `cmd:"" help:"List what arrived over OTLP and is not shown, and why."`
-	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Give an assistant the record of a server as tools: the Model Context Protocol on stdin and stdout."`
-	Delete  deleteCmd  `cmd:"" help:"Delete root plans and everything below them, for good."`
-	Export  exportCmd  `cmd:"" help:"Write the tree of a plan as records, one per line, for import."`
-	Import  importCmd  `cmd:"" help:"Write the records of files to a server."`
-	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
-	Verify  verifyCmd  `cmd:"" help:"Check that all long prompts can be put together from their parts. Exit code 1: some cannot."`
-	Price   priceCmd   `cmd:"" help:"List, set, delete or apply the prices of models."`
-	Config  configCmd  `cmd:"" help:"Check a configuration file."`
-	Demo    demoCmd    `cmd:"" help:"Serve, and run an example agent, whose worker is killed on the way."`
+	Serve    serveCmd    `cmd:"" help:"Serve the record. Without --database-url, on a private Postgres in the data folder."`
+	Work     workCmd     `cmd:"" help:"Run agents on the record of a server, with a configuration."`
+	Run      runCmd      `cmd:"" help:"Run an agent: follow it, answer what it asks, and print its result."`
+	Runs     runsCmd     `cmd:"" help:"List runs of agents, newest first."`
+	Agents   agentsCmd   `cmd:"" help:"List the agents that can be run: their models, tools and live workers."`
+	Tools    toolsCmd    `cmd:"" help:"List the tools of agents, and how each may be called."`
+	Models   modelsCmd   `cmd:"" help:"List the models of agents."`
+	Stop     stopCmd     `cmd:"" help:"Stop a run and all runs below it."`
+	Pause    pauseCmd    `cmd:"" help:"Pause a run and all runs below it."`
+	Resume   resumeCmd   `cmd:"" help:"Let a paused run go on."`
+	Retry    retryCmd    `cmd:"" help:"Let a run go on that has ended, as another attempt of what failed."`
+	Again    againCmd    `cmd:"" help:"Start a run with the input of another one."`
+	Answer   answerCmd   `cmd:"" help:"Answer what a run waits for: a form, an approval."`
+	Schedule scheduleCmd `cmd:"" help:"List and show schedules, pause and resume them, and start what they start."`
+	Migrate  migrateCmd  `cmd:"" help:"Migrate the schema of a database up or down."`
+	Ready    readyCmd    `cmd:"" help:"Check whether a server is ready. Exit code 1: it is not ready, or does not answer."`
+	Key      keyCmd      `cmd:"" help:"Create an API key and print it once, on stdout. Servers accept it if its line is in their --api-keys file."`
+	Show     showCmd     `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
+	List     listCmd     `cmd:"" help:"List root plans, newest first."`
+	Search   searchCmd   `cmd:"" help:"Show which runs say a text, and where, newest run first."`
+	Tail     tailCmd     `cmd:"" help:"Follow a plan until it has ended, or all plans."`
+	Unknown  unknownCmd  `cmd:"" help:"List what arrived over OTLP and is not shown, and why."`
+	MCP      mcpCmd      `cmd:"" name:"mcp" help:"Give an assistant the record of a server as tools: the Model Context Protocol on stdin and stdout."`
+	Delete   deleteCmd   `cmd:"" help:"Delete root plans and everything below them, for good."`
+	Export   exportCmd   `cmd:"" help:"Write the tree of a plan as records, one per line, for import."`
+	Import   importCmd   `cmd:"" help:"Write the records of files to a server."`
+	Psql     psqlCmd     `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
+	Verify   verifyCmd   `cmd:"" help:"Check that all long prompts can be put together from their parts. Exit code 1: some cannot."`
+	Price    priceCmd    `cmd:"" help:"List, set, delete or apply the prices of models."`
+	Config   configCmd   `cmd:"" help:"Check a configuration file."`
+	Demo     demoCmd     `cmd:"" help:"Serve, and run an example agent, whose worker is killed on the way."`
 
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
 	Complete   completeCmd   `cmd:"" hidden:""`

@@ -12,6 +12,7 @@ type runsCmd struct {
 	State    string `help:"Only runs in this state, such as WAITING." placeholder:"STATE"`
 	Executor string `help:"Only runs of this executor, such as agent." placeholder:"NAME"`
 	Name     string `help:"Only runs of the agent of this name." placeholder:"NAME"`
+	Schedule string `help:"Only runs of this schedule." placeholder:"NAME"`
 	JSON     bool   `help:"Print the runs as JSON, one per line."`
 	pageFlags
 	serverFlags
@@ -25,7 +26,7 @@ func (c *runsCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 
-	query := filters(map[string]string{"state": c.State, "executor": c.Executor, "name": c.Name})
+	query := filters(map[string]string{"state": c.State, "executor": c.Executor, "name": c.Name, "schedule": c.Schedule})
 	runs, read, err := list[runView](ctx, client, e, c.JSON, "list runs", "/api/v1/runs", query, c.pageFlags)
 	if err != nil {
 		return err

@@ -230,6 +230,9 @@ func (benchParts) Redact(text string) string { return text }
 // Settling implements [engine.Parts].
 func (benchParts) Settling() func(string) int { return func(text string) int { return len(text) } }
 
+// Schedules implements [engine.Parts].
+func (benchParts) Schedules() map[string]define.Schedule { return nil }
+
 // MaxTakeovers implements [engine.Parts].
 func (benchParts) MaxTakeovers() int { return 0 }
 

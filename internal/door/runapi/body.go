@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/wire"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/record"
 )
 
@@ -180,6 +181,24 @@ func (o *object) texts(name string) []string {
 		}
 	}
 	return list
+}
+
+// given reports whether a member is there.
+func (o *object) given(name string) bool {
+	return len(o.members[name]) > 0 && string(o.members[name]) != "null"
+}
+
+func (o *object) span(name string) define.Span {
+	const must = "a time such as 30s or 2m"
+	var text string
+	if !o.value(name, &text, must) {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		o.fail(name, "must be "+must)
+	}
+	return define.Span(d)
 }
 
 func (o *object) time(name string) (t time.Time) {

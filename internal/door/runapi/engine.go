@@ -3,6 +3,7 @@ package runapi
 import (
 	"context"
 
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
@@ -15,6 +16,12 @@ type Starter interface {
 	// those of [engine.Engine].
 	Retry(ctx context.Context, r engine.RetryRequest) error
 	Again(ctx context.Context, r engine.AgainRequest) (engine.Started, error)
+	// PutSchedule defines a schedule for somebody, and reports whether it is new. The error is one of Start, or
+	// [runstore.ErrOfFile].
+	PutSchedule(ctx context.Context, name string, d define.Schedule, starter string) (isNew bool, err error)
+	PauseSchedule(ctx context.Context, name string, paused bool) error
+	// RunSchedule starts what a schedule starts, beside its ticks.
+	RunSchedule(ctx context.Context, name, starter, idempotencyKey string) (engine.Started, error)
 }
 
 // Catalog knows the models, and what can be run by the name of a tool: agents and plan templates.

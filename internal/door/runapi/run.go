@@ -48,6 +48,7 @@ type runJSON struct {
 	DueAt        *time.Time   `json:"dueAt"`
 	StartAt      *time.Time   `json:"startAt"`
 	ExpiresAt    *time.Time   `json:"expiresAt"`
+	Schedule     *ofTickJSON  `json:"schedule"`
 	Takeovers    int64        `json:"takeovers"`
 	// Attempt counts from 1: each retry is another. Attempts are all of them, if there are several.
 	Attempt  int64         `json:"attempt"`
@@ -67,6 +68,19 @@ type placeJSON struct {
 	ConcurrencyKey *string `json:"concurrencyKey"`
 }
 
+// ofTickJSON is what started a run: a schedule, at a tick of it; null: somebody ran it.
+type ofTickJSON struct {
+	Name string     `json:"name"`
+	Tick *time.Time `json:"tick"`
+}
+
+func ofTick(schedule *string, tick *time.Time) *ofTickJSON {
+	if schedule == nil {
+		return nil
+	}
+	return &ofTickJSON{*schedule, tick}
+}
+
 func toRun(d *runstore.RunDetail) runJSON {
 	waits := make([]waitJSON, len(d.Waits))
 	for i, w := range d.Waits {
@@ -80,6 +94,7 @@ func toRun(d *runstore.RunDetail) runJSON {
 		Title: p.Title,
 		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits,
 		WaitingFor: orEmpty(d.WaitingFor), DueAt: d.DueAt, StartAt: d.StartAt, ExpiresAt: d.ExpiresAt,
+		Schedule:  ofTick(d.Schedule, d.TickAt),
 		Takeovers: d.Takeovers, Attempt: attempt, Attempts: attempts, AgainOf: d.AgainOf,
 		placeJSON: placeJSON{d.Priority, d.ConcurrencyKey},
 		Figures:   wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
@@ -107,7 +122,7 @@ func (s *Server) start(c echo.Context) error {
 	return s.sendStarted(c, started)
 }
 
-// sendStarted answers with a run that a request started.
+// sendStarted answers with a run that was started, as the request prefers.
 func (s *Server) sendStarted(c echo.Context, started engine.Started) (err error) {
 	out := startedJSON{
 		PlanID: started.PlanID, RootPlanID: started.RootPlanID, Executor: started.Executor, State: record.Pending,
@@ -342,11 +357,12 @@ type runItemJSON struct {
 	ErrorKind  *string      `json:"errorKind"`
 	Takeovers  int64        `json:"takeovers"`
 	placeJSON
-	CreatedAt *time.Time `json:"createdAt"`
-	StartAt   *time.Time `json:"startAt"`
-	ExpiresAt *time.Time `json:"expiresAt"`
-	StartTime *time.Time `json:"startTime"`
-	EndTime   *time.Time `json:"endTime"`
+	CreatedAt *time.Time  `json:"createdAt"`
+	StartAt   *time.Time  `json:"startAt"`
+	ExpiresAt *time.Time  `json:"expiresAt"`
+	Schedule  *ofTickJSON `json:"schedule"`
+	StartTime *time.Time  `json:"startTime"`
+	EndTime   *time.Time  `json:"endTime"`
 }
 
 func toRunItem(r *runstore.RunSummary) runItemJSON {
@@ -356,7 +372,7 @@ func toRunItem(r *runstore.RunSummary) runItemJSON {
 		State: r.State,
 		Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt,
 		placeJSON: placeJSON{r.Priority, r.ConcurrencyKey}, StartAt: r.StartAt, ExpiresAt: r.ExpiresAt,
-		StartTime: p.StartTime, EndTime: p.EndTime,
+		Schedule: ofTick(r.Schedule, r.TickAt), StartTime: p.StartTime, EndTime: p.EndTime,
 	}
 }
 
@@ -369,10 +385,10 @@ const runsList = "runs"
 
 // list serves root runs, newest first.
 func (s *Server) list(c echo.Context) error {
-	q := httpd.QueryOf(c, "state", "executor", "name", "concurrencyKey", "limit", "cursor")
+	q := httpd.QueryOf(c, "state", "executor", "name", "concurrencyKey", "schedule", "limit", "cursor")
 	filter := runstore.RunFilter{
 		State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit(),
-		ConcurrencyKey: q.Text("concurrencyKey"),
+		ConcurrencyKey: q.Text("concurrencyKey"), Schedule: q.Text("schedule"),
 	}
 
 	before := q.Cursor(runsList)
@@ -411,7 +427,7 @@ func (s *Server) list(c echo.Context) error {
 // through all runs, so such lists have their turns. To wait for one is part of the time of a list.
 func (s *Server) searchRuns(c echo.Context, filter runstore.RunFilter) ([]runstore.RunSummary, error) {
 	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
-	if filter.State != "" || filter.Executor != "" || filter.Name != "" {
+	if filter.State != "" || filter.Executor != "" || filter.Name != "" || filter.Schedule != "" {
 		done, err := s.long.Take(ctx, httpd.ClientOf(c))
 		if err != nil {
 			return nil, err

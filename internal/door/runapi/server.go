@@ -25,6 +25,7 @@ type Store interface {
 	Control(ctx context.Context, planID string, action runstore.Action, by string) error
 	ControlBy(ctx context.Context, planID string, action runstore.Action, by runstore.Who) error
 	Begin(ctx context.Context, planID, by string) error
+	DeleteSchedule(ctx context.Context, name string) error
 	Decide(
 		ctx context.Context, rootPlanID, planID, waitID string, decide func(*record.Wait) (*record.Wait, error),
 	) error

@@ -38,6 +38,8 @@ type Starter interface {
 	StartRun(ctx context.Context, starter string, body []byte, idempotencyKey string) (planID string, err error)
 	RetryRun(ctx context.Context, r engine.RetryRequest) error
 	RunAgain(ctx context.Context, r engine.AgainRequest) (planID string, err error)
+	PauseSchedule(ctx context.Context, name string, paused bool) error
+	RunSchedule(ctx context.Context, name, starter string) (planID string, err error)
 }
 
 // Catalog knows of what runs can be started.
@@ -95,6 +97,8 @@ func (s *Server) Routes() []httpd.Route {
 		page("/list/pair", s.pair),
 		page("/search", s.searchPage),
 		page("/waits", s.waits),
+		page("/schedules", s.schedules),
+		{Method: post, Path: "/schedules/:name", Need: httpd.ScopeRun, Handle: s.offering(s.askSchedule), Refuse: refuse},
 		page("/agents", s.agents),
 		page("/start", s.startPage),
 		{Method: post, Path: "/start", Need: httpd.ScopeRun, Handle: s.offering(s.start), Refuse: refuse},
@@ -222,4 +226,6 @@ func pageNear(r *http.Request) string {
 }
 
 // firstParts are those of the paths of pages.
-var firstParts = []string{"runs", "conversations", "search", "waits", "start", "compare", "charts", "login"}
+var firstParts = []string{
+	"runs", "conversations", "search", "waits", "schedules", "start", "compare", "charts", "login",
+}

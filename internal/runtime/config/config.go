@@ -109,7 +109,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	sections := map[string]node{}
 	keep := fields{}
 	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows",
-		"plans", "roles", "orchestrator", "dag", "redact", "projects", "runs"} {
+		"plans", "roles", "orchestrator", "dag", "schedules", "redact", "projects", "runs"} {
 		keep[name] = func(n node) { sections[name] = n }
 	}
 	top.object(keep)
@@ -154,6 +154,10 @@ func (c *Config) read(top node, dir string, o Options) {
 		return readPlan(n, name, there)
 	})
 	c.Roles = section(sections["roles"], "", func(_ string, n node) define.Role { return readRole(n, there) })
+
+	c.Schedules = section(sections["schedules"], "", func(name string, n node) define.Schedule {
+		return readSchedule(n, name, there)
+	})
 
 	at("orchestrator", func(n node) { c.Orchestrator = new(readOrchestrator(n, there)) })
 	at("dag", func(n node) {

@@ -141,11 +141,11 @@ func TestProblems(t *testing.T) {
 		{"unknown keys", "modles: {}\nzebra: 1\n", []string{
 			"1: modles: no such key; did you mean models?",
 			"2: zebra: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, projects, " +
-				"redact, roles, runs, toolsets, workflows"}},
+				"redact, roles, runs, schedules, toolsets, workflows"}},
 		{"twice", "models: {}\nroles: {}\nmodels: {}\n", []string{"3: models: it is there twice, first in line 1"}},
 		{"merge", "x: 1\nmodels:\n  a: &a {provider: openai, model: m}\n  b: {<<: *a}\n", []string{
 			"1: x: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, projects, redact, " +
-				"roles, runs, toolsets, workflows",
+				"roles, runs, schedules, toolsets, workflows",
 			"4: models.b: want a name as key", "4: models.b.provider: required", "4: models.b.model: required"}},
 		{"model", `models:
   a: {provider: opnai, model: "", baseURL: "ftp://x", temperature: 3, maxTokens: 0, timeout: 10, maxConcurrent: -1, maxPerMinute: 1.5}

@@ -34,6 +34,8 @@ type Defined struct {
 	// Orchestrator is how it was configured; nil: as [DefaultOrchestrator].
 	Orchestrator *Orchestrator `json:"orchestrator,omitempty"`
 	Dag          Dag           `json:"dag,omitzero"`
+	// Schedules start runs again and again.
+	Schedules map[string]Schedule `json:"schedules,omitempty"`
 }
 
 // Model is a model that is ready to be asked.

@@ -13,7 +13,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -118,7 +117,7 @@ type Engine struct {
 	// progressEvery is how often the progress of a call is put on record, at most.
 	progressEvery time.Duration
 	limits        limit.Group // of tool calls, by the rules that have them
-	timekeeper    sync.Mutex  // is held by who keeps time, see [Engine.KeepTime]
+	timekeeper    timekeeper
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
@@ -146,11 +145,31 @@ func New(c Config) (*Engine, error) {
 // names the field, wraps [record.ErrNotFound] if there is nothing of that name, or is one of
 // [runstore.Store.StartRun].
 func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
+	run, begins, err := e.newRoot(ctx, r)
+	if err != nil {
+		return Started{}, err
+	}
+
+	err = e.store.StartRun(ctx, run, begins)
+	if before := new(runstore.StartedBeforeError); errors.As(err, &before) {
+		if before.RequestSHA256 != run.RequestSHA256 {
+			return Started{}, BadInput("Idempotency-Key", "was used for another request")
+		}
+		return Started{RootPlanID: before.RootPlanID, PlanID: before.PlanID, Executor: before.Executor, Before: true}, nil
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	return Started{RootPlanID: run.RootPlanID, PlanID: run.PlanID, Executor: run.Executor}, nil
+}
+
+// newRoot returns a root run that a request asks for, and what is on record of it from its start.
+func (e *Engine) newRoot(ctx context.Context, r Request) (run runstore.NewRun, begins []record.Change, err error) {
 	parts, release := e.config.Parts()
 	defer release()
 	p, err := e.prepare(ctx, parts, r)
 	if err != nil {
-		return Started{}, err
+		return run, nil, err
 	}
 
 	id := record.NewPlanID()
@@ -159,7 +178,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	}
 	run, plan, err := e.newRun(ctx, parts, r, p, id)
 	if err != nil {
-		return Started{}, err
+		return run, nil, err
 	}
 
 	run.RootPlanID, plan.RootPlanID = run.PlanID, run.PlanID
@@ -174,18 +193,8 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	run.Asked, run.AgainOf = askedOf(r), r.AgainOf
 	run.By = r.By
 	run.StartAt, run.ExpiresAt = r.StartAt, r.ExpiresAt
-
-	err = e.store.StartRun(ctx, run, p.begin(parts, plan))
-	if before := new(runstore.StartedBeforeError); errors.As(err, &before) {
-		if before.RequestSHA256 != run.RequestSHA256 {
-			return Started{}, BadInput("Idempotency-Key", "was used for another request")
-		}
-		return Started{RootPlanID: before.RootPlanID, PlanID: before.PlanID, Executor: before.Executor, Before: true}, nil
-	}
-	if err != nil {
-		return Started{}, err
-	}
-	return Started{RootPlanID: run.RootPlanID, PlanID: run.PlanID, Executor: run.Executor}, nil
+	run.Schedule = r.Schedule
+	return run, p.begin(parts, plan), nil
 }
 
 func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared, error) {

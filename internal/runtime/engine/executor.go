@@ -52,6 +52,8 @@ type Parts interface {
 	Settling() func(text string) int
 	// MaxTakeovers is how many workers in a row a run may lose without a result put on record; 0: the default.
 	MaxTakeovers() int
+	// Schedules returns the schedules of the configuration, by their names.
+	Schedules() map[string]define.Schedule
 	// Concurrency is how many root runs go on at once.
 	Concurrency() define.Concurrency
 	// Unpriced are models, as their providers know them, that runs with a limit of cost may ask without a price.
@@ -84,6 +86,8 @@ type Request struct {
 	Held bool
 	// StartAt is when it may begin, ExpiresAt when it ends if nobody has begun it. Zero: at once, and never.
 	StartAt, ExpiresAt time.Time
+	// Schedule is that which starts the run; empty: none.
+	Schedule string
 	// From is what [Continuing] asked for; nil: it asked for nothing, or that is not on record.
 	From json.RawMessage
 	// AgainOf is the run whose input the request has, perhaps changed, and By who asked for that; empty: none.

@@ -10,19 +10,20 @@ import (
 // timeScans is how many times a worker looks for runs before it looks what the time has come for.
 const timeScans = 4
 
-// KeepTime does what the time has come for, by the clock of the database, until ctx ends: it ends runs that nobody
-// began in time. [Engine.Work] does so, too; one call of an engine is at work at a time.
+// KeepTime does what the time has come for, by the clock of the database, until ctx ends: it starts what schedules say,
+// and ends runs that nobody began in time. [Engine.Work] does so, too; one call of an engine is at work at a time.
 func (e *Engine) KeepTime(ctx context.Context) {
-	for pg.Pause(ctx, timeScans*e.config.Scan) == nil {
-		if e.timekeeper.TryLock() {
-			defer e.timekeeper.Unlock()
-			break
+	for !e.timekeeper.TryLock() {
+		if pg.Pause(ctx, timeScans*e.config.Scan) != nil {
+			return
 		}
 	}
+	defer e.timekeeper.Unlock()
 
 	for ctx.Err() == nil {
 		e.expire(ctx)
-		if pg.Pause(ctx, timeScans*e.config.Scan) != nil {
+		more := e.keepSchedules(ctx)
+		if !more && pg.Pause(ctx, timeScans*e.config.Scan) != nil {
 			return
 		}
 	}

@@ -372,6 +372,9 @@ func (p *parts) Policies() tool.Rules {
 	return slices.Concat(p.own.Policies, p.configured.Policies)
 }
 
+// Schedules implements [engine.Parts].
+func (p *parts) Schedules() map[string]define.Schedule { return p.configured.Schedules }
+
 // MaxTakeovers implements [engine.Parts].
 func (p *parts) MaxTakeovers() int { return p.configured.MaxTakeovers }
 

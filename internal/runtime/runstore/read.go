@@ -52,6 +52,9 @@ type RunDetail struct {
 	DueAt *time.Time
 	// StartAt is when the run may begin, ExpiresAt when it ends if nobody has begun it; nil: at once, and never.
 	StartAt, ExpiresAt *time.Time
+	// Schedule is that which started the run, TickAt the tick that did; nil: none did.
+	Schedule *string
+	TickAt   *time.Time
 }
 
 // RunSummary is a root run in a list. Its error is cut to 1,000 characters.
@@ -68,8 +71,10 @@ type RunSummary struct {
 	Priority       int64
 	ConcurrencyKey *string
 	CreatedAt      *time.Time
-	// StartAt and ExpiresAt are as in [RunDetail].
+	// StartAt, ExpiresAt, Schedule and TickAt are as in [RunDetail].
 	StartAt, ExpiresAt *time.Time
+	Schedule           *string
+	TickAt             *time.Time
 }
 
 // RunFilter narrows a list of root runs. Empty fields do not narrow it.
@@ -79,6 +84,7 @@ type RunFilter struct {
 	Name     string
 	// ConcurrencyKey is that of the start.
 	ConcurrencyKey string
+	Schedule       string
 	// Before continues a list behind a run.
 	Before *RunCursor
 	// Limit bounds the list.
@@ -125,7 +131,8 @@ const (
 	// isBlocked says that a run x waits for a place.
 	isBlocked = `x.blocked IS NOT NULL AND x.due_at IS NULL AND x.worker_id IS NULL AND NOT x.done`
 	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, the
-	// code that fits the record of runs, and the time at which a run is to begin.
+	// code that fits the record of runs, the time at which a run is to begin, and the schedule whose other runs come
+	// first.
 	waitingFor = `(
         SELECT array_agg(DISTINCT f.what ORDER BY f.what)
         FROM (
@@ -159,6 +166,10 @@ const (
             SELECT 'time:' || to_char(x.start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
             FROM actlog.run AS x
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.first_claimed_at IS NULL AND x.desired = 'RUN' AND x.start_at > now() AND %[1]s
+            UNION ALL
+            SELECT 'schedule:' || x.schedule
+            FROM actlog.run AS x
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.queued AND x.desired = 'RUN' AND %[1]s
         ) AS f
     )`
 	// dueAt is when the first of them goes on: what waits for a model, when that is asked next.
@@ -219,7 +230,9 @@ below AS (
 			fieldsql.Column{Name: "waiting_for", Type: "text[]", SQL: fmt.Sprintf(waitingFor, inBelow)},
 			fieldsql.Column{Name: "due_at", Type: "timestamptz", SQL: fmt.Sprintf(dueAt, inBelow)},
 			fieldsql.Column{Name: "start_at", Type: "timestamptz", SQL: "r.start_at"},
-			fieldsql.Column{Name: "expires_at", Type: "timestamptz", SQL: "r.expires_at"}),
+			fieldsql.Column{Name: "expires_at", Type: "timestamptz", SQL: "r.expires_at"},
+			fieldsql.Column{Name: "schedule", Type: "text", SQL: "r.schedule"},
+			fieldsql.Column{Name: "tick_at", Type: "timestamptz", SQL: "r.tick_at"}),
 		From: `FROM asked AS a
 JOIN actlog.run AS r ON r.root_plan_id = a.root_plan_id AND r.plan_id = a.plan_id
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id`,
@@ -359,7 +372,9 @@ var runList = fieldsql.NewRead(`SELECT
 	fieldsql.Column{Name: "concurrency_key", SQL: "r.concurrency_key"},
 	fieldsql.Column{Name: "created_at", SQL: "r.created_at"},
 	fieldsql.Column{Name: "start_at", SQL: "r.start_at"},
-	fieldsql.Column{Name: "expires_at", SQL: "r.expires_at"})) + `
+	fieldsql.Column{Name: "expires_at", SQL: "r.expires_at"},
+	fieldsql.Column{Name: "schedule", SQL: "r.schedule"},
+	fieldsql.Column{Name: "tick_at", SQL: "r.tick_at"})) + `
 FROM actlog.run AS r
 CROSS JOIN LATERAL ( -- one by one, in the order of the list
     SELECT * FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = r.root_plan_id AND y.current_plan_id = r.plan_id OFFSET 0
@@ -367,6 +382,7 @@ CROSS JOIN LATERAL ( -- one by one, in the order of the list
 WHERE r.plan_id = r.root_plan_id AND (r.created_at, r.plan_id) < ($1::timestamptz, $2::text)
     AND ($3::text IS NULL OR r.executor = $3::text)
     AND ($4::text IS NULL OR r.name = $4::text)
+    AND ($9::text IS NULL OR r.schedule = $9::text)
     AND ($5::text IS NULL OR r.done = $6::boolean AND ` + fmt.Sprintf(runState, "true") + ` = $5::text)
     AND ($8::text IS NULL OR r.concurrency_key = $8::text)
 ORDER BY r.created_at DESC, r.plan_id DESC
@@ -385,7 +401,7 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 	args := []any{
 		before.CreatedAt, before.PlanID, optional.Pointer(f.Executor), optional.Pointer(f.Name),
 		optional.Pointer(string(f.State)), f.State.Terminal(),
-		int32(f.Limit), optional.Pointer(f.ConcurrencyKey),
+		int32(f.Limit), optional.Pointer(f.ConcurrencyKey), optional.Pointer(f.Schedule),
 	}
 
 	deadline := time.Now().Add(f.Timeout)

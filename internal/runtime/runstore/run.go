@@ -109,12 +109,17 @@ type NewRun struct {
 	ConcurrencyKey string
 	// StartAt is when it may begin, ExpiresAt when it ends if nobody has begun it. Zero: at once, and never.
 	StartAt, ExpiresAt time.Time
+	// Schedule is that which starts it; empty: none. TickAt is the tick that does; zero: somebody does.
+	Schedule string
+	TickAt   time.Time
 	// IdempotencyKey, if it is set, is that of the request, whose hash is RequestSHA256.
 	IdempotencyKey, RequestSHA256 string
 	// Asked is what the request had that is not on record otherwise, see [AskedFor]; nil: nothing.
 	Asked json.RawMessage
 	// By is who started it again, if AgainOf is set.
 	By Who
+
+	queued bool // it begins when the runs of its schedule before it have ended
 }
 
 // Lease says which worker holds a run, and since which claim.
@@ -255,9 +260,9 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 		optional.Pointer(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
 		optional.Pointer(parent.PlanID), optional.Pointer(parent.StepID), seq, optional.Pointer(parent.ToolCallID), r.Owner,
 		r.Starter, cmp.Or(r.Project, DefaultProject), optional.Pointer(r.IdempotencyKey),
-		optional.Pointer(r.RequestSHA256), r.Held, optional.Pointer(r.StartAt), parent.Attempt, optional.Pointer(r.AgainOf),
-		[]byte(r.Asked), r.Priority, optional.Pointer(r.ConcurrencyKey), optional.Pointer(r.Agent),
-		optional.Pointer(r.ExpiresAt))
+		optional.Pointer(r.RequestSHA256), r.Held, r.queued, optional.Pointer(r.StartAt), parent.Attempt,
+		optional.Pointer(r.AgainOf), []byte(r.Asked), r.Priority, optional.Pointer(r.ConcurrencyKey),
+		optional.Pointer(r.Agent), optional.Pointer(r.ExpiresAt), optional.Pointer(r.Schedule), optional.Pointer(r.TickAt))
 }
 
 // StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the

@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/trace/receive"
@@ -92,6 +93,16 @@ func (nothing) Start(_ context.Context, r engine.Request) (engine.Started, error
 func (nothing) Retry(context.Context, engine.RetryRequest) error { return record.ErrNotFound }
 
 func (nothing) Again(context.Context, engine.AgainRequest) (engine.Started, error) {
+	return engine.Started{}, record.ErrNotFound
+}
+
+func (nothing) PutSchedule(context.Context, string, define.Schedule, string) (bool, error) {
+	return false, &engine.UnknownError{Kind: "agent"}
+}
+
+func (nothing) PauseSchedule(context.Context, string, bool) error { return record.ErrNotFound }
+
+func (nothing) RunSchedule(context.Context, string, string, string) (engine.Started, error) {
 	return engine.Started{}, record.ErrNotFound
 }
 

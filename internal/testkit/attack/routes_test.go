@@ -63,6 +63,16 @@ POST   /api/v1/runs/:planId/waits/:waitId                  decide
 GET    /api/v1/runs/:planId/trace                          read
 GET    /api/v1/runs/:planId/listen                         read
 
+GET    /api/v1/schedules                                   read
+GET    /api/v1/schedules/:name                             read
+PUT    /api/v1/schedules/:name                             run
+DELETE /api/v1/schedules/:name                             run
+POST   /api/v1/schedules/:name/pause                       run
+POST   /api/v1/schedules/:name/resume                      run
+POST   /api/v1/schedules/:name/run                         run
+GET    /api/v1/schedules/:name/ticks                       read
+GET    /api/v1/cron                                        read
+
 GET    /api/v1/agents                                      read
 GET    /api/v1/tools                                       read
 GET    /api/v1/models                                      read
@@ -115,6 +125,8 @@ GET    /list/pair                                          read
 GET    /search                                             read
 GET    /waits                                              read
 GET    /agents                                             read
+GET    /schedules                                          read
+POST   /schedules/:name                                    run+read
 GET    /start                                              read
 POST   /start                                              run+read
 GET    /compare                                            read

@@ -37,6 +37,7 @@ type Parts struct {
 	Rules        tool.Rules     // limit how many calls are made
 	AtOnce       define.Concurrency
 	Free         []string // models that need no price
+	Scheduled    map[string]define.Schedule
 }
 
 // Provides implements [engine.Parts].
@@ -103,6 +104,9 @@ func (p *Parts) Redact(text string) string {
 
 // Policies implements [engine.Parts].
 func (p *Parts) Policies() tool.Rules { return p.Rules }
+
+// Schedules implements [engine.Parts].
+func (p *Parts) Schedules() map[string]define.Schedule { return p.Scheduled }
 
 // MaxTakeovers implements [engine.Parts].
 func (p *Parts) MaxTakeovers() int { return 0 }

@@ -81,9 +81,11 @@ var rules = map[string]rule{
 	"internal/runtime/runstore": {[]string{"record", "db", "internal/record/..."}, []string{pgx}},
 	// The configuration file is linked only by those that open one; what it defines, by all that run agents.
 	"internal/runtime/config": {
-		[]string{"agent/...", "internal/record/nearest", "internal/runtime/define"}, []string{"go.yaml.in/yaml/v3"},
+		[]string{"record", "agent/...", "internal/record/nearest", "internal/runtime/define", "internal/runtime/schedule"},
+		[]string{"go.yaml.in/yaml/v3"},
 	},
-	"internal/runtime/define": {[]string{"agent/model", "agent/redact", "agent/tool", "internal/record/nearest"}, nil},
+	"internal/runtime/schedule": {[]string{"record", "internal/runtime/define"}, []string{"github.com/netresearch/go-cron"}},
+	"internal/runtime/define":   {[]string{"agent/model", "agent/redact", "agent/tool", "internal/record/nearest"}, nil},
 	// Executors are given the handle of the engine. They know no store, and no server.
 	"internal/runtime/executor/...": {[]string{
 		"record", "agent/...", "internal/runtime/define", "internal/runtime/engine", "internal/runtime/executor/...",
@@ -300,7 +302,8 @@ var linked = []string{
 	"github.com/google/jsonschema-go",
 	"github.com/google/uuid", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", pgx,
 	"github.com/jackc/puddle/v2",
-	"github.com/mfridman/interpolate", "github.com/munnerz/goautoneg", "github.com/pressly/goose/v3",
+	"github.com/mfridman/interpolate", "github.com/munnerz/goautoneg", "github.com/netresearch/go-cron",
+	"github.com/pressly/goose/v3",
 	"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/prometheus/common",
 	"github.com/prometheus/procfs", "github.com/sethvargo/go-retry", "go.uber.org/multierr", "golang.org/x/sync",
 	"golang.org/x/sys",

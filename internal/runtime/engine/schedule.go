@@ -1,0 +1,230 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/actlog/actlog/internal/runtime/define"
+	"github.com/actlog/actlog/internal/runtime/runstore"
+	"github.com/actlog/actlog/internal/runtime/schedule"
+)
+
+// ScheduleOf returns what defines a schedule that is on record.
+func ScheduleOf(s *runstore.Schedule) (define.Schedule, error) {
+	d := define.Schedule{
+		Cron: s.Cron, Timezone: s.Timezone, Jitter: define.Span(s.Jitter), Window: define.Span(s.Window),
+		Overlap: define.OverlapPolicy(s.Overlap), CatchUp: define.CatchUpPolicy(s.CatchUp), Paused: s.Paused,
+	}
+	if err := json.Unmarshal(s.Start, &d.Start); err != nil {
+		return d, fmt.Errorf("read what schedule %s starts: %w", s.Name, err)
+	}
+	return d, nil
+}
+
+// NextTicks returns the next ticks of a schedule; none while it is paused.
+func NextTicks(s *runstore.Schedule, n int) ([]time.Time, error) {
+	ticks, err := schedule.NewTicks(s.Cron, s.Timezone)
+	if err != nil || s.NextAt == nil {
+		return []time.Time{}, err
+	}
+
+	after := s.NextAt.Add(-time.Second)
+	if s.Now.After(after) {
+		after = s.Now
+	}
+	return ticks.After(after, n), nil
+}
+
+// PutSchedule defines a schedule for somebody, and reports whether it is new. The error is a [*record.InvalidError]
+// that names the field, an [*UnknownError], or one of [runstore.Store.PutSchedule].
+func (e *Engine) PutSchedule(
+	ctx context.Context, name string, d define.Schedule, starter string,
+) (isNew bool, err error) {
+	parts, release := e.config.Parts()
+	defer release()
+	if _, err := e.prepare(ctx, parts, requestOf(name, d.Start, starter)); err != nil {
+		return false, err
+	}
+	return e.putSchedule(ctx, runstore.SourceAPI, name, d, starter)
+}
+
+func (e *Engine) putSchedule(
+	ctx context.Context, source, name string, d define.Schedule, starter string,
+) (isNew bool, err error) {
+	timing, err := schedule.NewTiming(name, d)
+	if err != nil {
+		return false, err
+	}
+	start, err := json.Marshal(d.Start)
+	if err != nil {
+		return false, BadInput("input", "cannot be written as JSON")
+	}
+
+	return e.store.PutSchedule(ctx, runstore.ScheduleDefinition{
+		Name: name, Source: source, Cron: d.Cron, Timezone: d.Timezone, Jitter: time.Duration(d.Jitter),
+		Window: time.Duration(d.Window), Overlap: string(d.Overlap), CatchUp: string(d.CatchUp), Start: start,
+		Starter: starter, Paused: d.Paused,
+	}, timing)
+}
+
+// PauseSchedule pauses a schedule, or lets it tick again. The error is one of [runstore.Store.PauseSchedule].
+func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool) error {
+	s, err := e.store.Reader.Schedule(ctx, name)
+	if err != nil {
+		return err
+	}
+	_, timing, err := timingOf(s)
+	if err != nil {
+		return err
+	}
+	return e.store.PauseSchedule(ctx, name, paused, timing)
+}
+
+// RunSchedule starts what a schedule starts, now and for somebody, beside its ticks.
+func (e *Engine) RunSchedule(ctx context.Context, name, starter, idempotencyKey string) (Started, error) {
+	s, err := e.store.Reader.Schedule(ctx, name)
+	if err != nil {
+		return Started{}, err
+	}
+	d, err := ScheduleOf(s)
+	if err != nil {
+		return Started{}, err
+	}
+
+	r := requestOf(name, d.Start, starter)
+	r.IdempotencyKey, r.Body = idempotencyKey, []byte("schedule "+name)
+	return e.Start(ctx, r)
+}
+
+func timingOf(s *runstore.Schedule) (define.Schedule, *schedule.Timing, error) {
+	d, err := ScheduleOf(s)
+	if err != nil {
+		return d, nil, err
+	}
+	timing, err := schedule.NewTiming(s.Name, d)
+	return d, timing, err
+}
+
+// requestOf returns the request for a run of a schedule.
+func requestOf(name string, s define.Start, starter string) Request {
+	return Request{
+		Executor: s.Executor, Name: s.Name, Input: s.Input, ConversationID: s.ConversationID, Project: s.Project,
+		UserID: s.UserID, Tags: s.Tags, Limits: (*Limits)(s.Limits), Starter: starter, Schedule: name,
+	}
+}
+
+const (
+	// startsAtOnce bounds how many runs a schedule starts before others have their turn.
+	startsAtOnce = 20
+	// forgetEvery is how often old ticks are deleted.
+	forgetEvery = 10 * time.Minute
+)
+
+// keepSchedules starts what schedules say. It reports whether there may be more to start.
+func (e *Engine) keepSchedules(ctx context.Context) (more bool) {
+	failed := func(err error) bool {
+		if err != nil && ctx.Err() == nil { // it looks again
+			e.config.Logger.Debug("it is not known what schedules say; it is tried again", "error", err)
+		}
+		return err != nil
+	}
+
+	names, err := e.fileSchedules(ctx)
+	if failed(err) {
+		return false
+	}
+	due, err := e.store.DueSchedules(ctx, names)
+	if failed(err) {
+		return false
+	}
+	for i := range due {
+		more = e.tick(ctx, &due[i]) || more
+	}
+
+	if failed(e.store.TakeTurns(ctx)) {
+		return false
+	}
+	if time.Since(e.timekeeper.forgotten) > forgetEvery {
+		e.timekeeper.forgotten = time.Now()
+		failed(e.store.ForgetTicks(ctx))
+	}
+	return more
+}
+
+// fileSchedules puts the schedules of the configuration on record, if they have changed. It returns their names.
+func (e *Engine) fileSchedules(ctx context.Context) ([]string, error) {
+	parts, release := e.config.Parts()
+	defer release()
+	all, filed := parts.Schedules(), e.timekeeper.filed
+	names := slices.Sorted(maps.Keys(all))
+	for _, name := range names {
+		d := all[name]
+		if before, ok := filed[name]; ok && reflect.DeepEqual(before, d) {
+			continue
+		}
+		if _, err := e.prepare(ctx, parts, requestOf(name, d.Start, "")); err != nil {
+			e.config.Logger.Warn("a schedule of the configuration cannot start anything here", "schedule", name, "error", err)
+		}
+		if _, err := e.putSchedule(ctx, runstore.SourceFile, name, d, ""); err != nil {
+			return nil, err
+		}
+	}
+
+	e.timekeeper.filed = maps.Clone(all)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return names, e.store.SeeSchedules(ctx, names)
+}
+
+// tick decides about the ticks of a schedule that are due. It reports whether more may be.
+func (e *Engine) tick(ctx context.Context, s *runstore.Schedule) (more bool) {
+	for range startsAtOnce {
+		decided, err := e.tickOnce(ctx, s)
+		switch {
+		case err != nil:
+			e.noteFailed(ctx, s, err)
+			return false
+		case !decided:
+			return false
+		}
+	}
+	return true
+}
+
+// tickOnce is tick until a run is started.
+func (e *Engine) tickOnce(ctx context.Context, s *runstore.Schedule) (decided bool, err error) {
+	d, timing, err := timingOf(s)
+	if err != nil {
+		return false, err
+	}
+
+	run, begins, cannot := e.newRoot(ctx, requestOf(s.Name, d.Start, s.Starter))
+	if cannot != nil { // another process may; until then, ticks may be missed
+		run, begins = runstore.NewRun{}, nil
+	}
+	if decided, err = e.store.Tick(ctx, *s, timing, run, begins); err != nil {
+		return false, err
+	}
+	if !decided {
+		err = cannot
+	}
+	return decided, err
+}
+
+// noteFailed notes why the tick of a schedule that is due cannot be started. It is tried again.
+func (e *Engine) noteFailed(ctx context.Context, s *runstore.Schedule, why error) {
+	isNew, err := e.store.ScheduleFailed(ctx, *s, why.Error())
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		e.config.Logger.Debug("a schedule starts nothing", "schedule", s.Name, "error", why)
+	case isNew:
+		e.config.Logger.Warn("a schedule cannot start its run; it is tried again", "schedule", s.Name, "error", why)
+	}
+}
