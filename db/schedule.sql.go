@@ -450,6 +450,18 @@ func (q *Queries) SchedulePut(ctx context.Context, db DBTX, arg SchedulePutParam
 	return is_new, err
 }
 
+const ScheduleQueues = `-- name: ScheduleQueues :one
+SELECT EXISTS (SELECT FROM actlog.run AS r WHERE r.schedule IS NOT NULL AND r.queued AND NOT r.done)
+`
+
+// Reports whether runs wait for others of their schedules.
+func (q *Queries) ScheduleQueues(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, ScheduleQueues)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const ScheduleSeen = `-- name: ScheduleSeen :exec
 UPDATE actlog.schedule AS s
 SET seen_at = now()

@@ -114,6 +114,10 @@ WHERE t.schedule = @name::text AND t.tick < @before::timestamptz
 ORDER BY t.tick DESC
 LIMIT @most::integer;
 
+-- name: ScheduleQueues :one
+-- Reports whether runs wait for others of their schedules.
+SELECT EXISTS (SELECT FROM actlog.run AS r WHERE r.schedule IS NOT NULL AND r.queued AND NOT r.done);
+
 -- name: ScheduleWaits :many
 -- Returns the schedules of which a run waits for others, and none of these goes on.
 SELECT DISTINCT r.schedule::text AS name

@@ -182,6 +182,14 @@ func (s *Store) ScheduleFailed(ctx context.Context, of Schedule, why string) (is
 // TakeTurns lets runs begin that waited until others of their schedules have ended, and stops those that newer ones are
 // to replace.
 func (s *Store) TakeTurns(ctx context.Context) error {
+	queues, err := queries.ScheduleQueues(ctx, s.DB())
+	if err != nil {
+		return fmt.Errorf("look which runs wait for others of their schedules: %w", pg.Translate(err))
+	}
+	if !queues {
+		return nil
+	}
+
 	overtaken, err := queries.ScheduleOvertaken(ctx, s.DB())
 	if err != nil {
 		return fmt.Errorf("look which runs are to be replaced: %w", pg.Translate(err))
