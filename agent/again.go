@@ -54,8 +54,8 @@ func (r *Runtime) Retry(ctx context.Context, planID string, how RetryOptions) er
 
 // AgainOptions say how a run is started again.
 type AgainOptions struct {
-	// Input is merged into that of the run, as a JSON merge patch (RFC 7396): a value with an object as its JSON. nil:
-	// nothing changes.
+	// Input is merged into that of the run, as a JSON merge patch (RFC 7396): a value with an object as its JSON.
+	// nil: nothing changes.
 	Input any
 	// Limits replace those of the job of the run, one by one; 0: that one stays.
 	Limits Limits
@@ -63,9 +63,9 @@ type AgainOptions struct {
 	Starter, IdempotencyKey string
 }
 
-// Again starts a run of what a root run was asked for, ended or not, with the definition that there is now, and returns
-// the id of its plan. Project, user, tags and conversation are the same. The error is a [*NotRootError], or one of
-// [Runtime.Start].
+// Again starts a run of what a root run was asked for, ended or not, with the definition that there is now, and
+// returns the id of its plan. Project, user, tags, conversation, priority and key are the same. The error is a
+// [*NotRootError], or one of [Runtime.Start].
 func (r *Runtime) Again(ctx context.Context, planID string, how AgainOptions) (started string, err error) {
 	err = r.during(func() error {
 		if err := checkAgain(planID, how.Starter, how.IdempotencyKey); err != nil {

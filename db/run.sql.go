@@ -310,7 +310,8 @@ func (q *Queries) RunArtifact(ctx context.Context, db DBTX, arg RunArtifactParam
 
 const RunAsked = `-- name: RunAsked :one
 SELECT
-    r.root_plan_id, r.plan_id, r.executor, r.input, COALESCE(r.asked, '{}')::json AS asked, p.project, p.user_id, p.tags
+    r.root_plan_id, r.plan_id, r.executor, r.input, COALESCE(r.asked, '{}')::json AS asked, r.priority, r.concurrency_key,
+    p.project, p.user_id, p.tags
 FROM actlog.run AS r
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
 WHERE r.plan_id = $1::text
@@ -319,14 +320,16 @@ LIMIT 1
 `
 
 type RunAskedRow struct {
-	RootPlanID string
-	PlanID     string
-	Executor   string
-	Input      []byte
-	Asked      []byte
-	Project    *string
-	UserID     *string
-	Tags       []string
+	RootPlanID     string
+	PlanID         string
+	Executor       string
+	Input          []byte
+	Asked          []byte
+	Priority       int16
+	ConcurrencyKey *string
+	Project        *string
+	UserID         *string
+	Tags           []string
 }
 
 // Returns what a run was asked for, so that another one can be started as it was: the newest run of a plan.
@@ -339,6 +342,8 @@ func (q *Queries) RunAsked(ctx context.Context, db DBTX, planID string) (RunAske
 		&i.Executor,
 		&i.Input,
 		&i.Asked,
+		&i.Priority,
+		&i.ConcurrencyKey,
 		&i.Project,
 		&i.UserID,
 		&i.Tags,

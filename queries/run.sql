@@ -650,7 +650,8 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 -- name: RunAsked :one
 -- Returns what a run was asked for, so that another one can be started as it was: the newest run of a plan.
 SELECT
-    r.root_plan_id, r.plan_id, r.executor, r.input, COALESCE(r.asked, '{}')::json AS asked, p.project, p.user_id, p.tags
+    r.root_plan_id, r.plan_id, r.executor, r.input, COALESCE(r.asked, '{}')::json AS asked, r.priority, r.concurrency_key,
+    p.project, p.user_id, p.tags
 FROM actlog.run AS r
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
 WHERE r.plan_id = @plan_id::text

@@ -67,6 +67,8 @@ func TestAgain(t *testing.T) {
 	r := request()
 	r["limits"], r["tags"] = obj{"tokens": 5, "rounds": 9}, []string{"nightly"}
 	r["conversationId"], r["project"] = "talk", "p"
+	r["priority"], r["concurrencyKey"] = 7, "shop"
+
 	r["input"].(obj)["history"] = []obj{{"role": "user", "content": "Hello."}}
 	id := c.post("/api/v1/runs", r).JSON(t).(obj)["planId"].(string)
 	path := "/api/v1/runs/" + id + "/again"
@@ -86,7 +88,9 @@ func TestAgain(t *testing.T) {
 	wantProblem(t, c.post(path, obj{}, "Idempotency-Key", "k"), http.StatusUnprocessableEntity, "Idempotency-Key")
 
 	again := first["planId"].(string)
-	expect(t, c.run(again), obj{"againOf": id, "attempt": 1, "attempts.#": 0})
+	expect(t, c.run(again), obj{
+		"againOf": id, "attempt": 1, "attempts.#": 0, "priority": 7, "concurrencyKey": "shop", "startAt": nil, "schedule": nil,
+	})
 	expect(t, c.run(id), obj{"againOf": nil})
 
 	const row = `SELECT jsonb_build_object('input', r.input, 'limits', r.limits, 'tags', p.tags, 'talk', p.conversation_id,

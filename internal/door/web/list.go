@@ -29,6 +29,7 @@ type listView struct {
 	events string // where what changes is told; empty: nobody can follow it now
 	origin string // the address of this server
 	keys   bool   // whether it needs a key
+	mayRun bool   // whether the reader may ask runs for something
 	now    time.Time
 }
 
@@ -37,7 +38,10 @@ func (s *Server) list(c echo.Context) error {
 		return c.Redirect(http.StatusSeeOther, listPath(clean))
 	}
 
-	v := &listView{query: c.QueryParams(), origin: httpd.Origin(c.Request()), keys: s.door.NeedsKey(), now: s.now()}
+	v := &listView{
+		query: c.QueryParams(), origin: httpd.Origin(c.Request()), keys: s.door.NeedsKey(), now: s.now(),
+		mayRun: httpd.May(c, httpd.ScopeRun),
+	}
 	var err error
 	// what changes after the reading is told from a cursor that is taken before
 	if v.events, err = s.events(c); err != nil {

@@ -28,6 +28,8 @@ type Store interface {
 	Within(room store.Room) *store.Reader
 	Mark(ctx context.Context) (store.Mark, error)
 	Control(ctx context.Context, planID string, action runstore.Action, by string) error
+	StartBulk(ctx context.Context, b runstore.NewBulk) (id string, err error)
+	StopBulk(ctx context.Context, id string) error
 	Decide(
 		ctx context.Context, rootPlanID, planID, waitID string, decide func(*record.Wait) (*record.Wait, error),
 	) error
@@ -103,6 +105,10 @@ func (s *Server) Routes() []httpd.Route {
 		page("/start", s.startPage),
 		{Method: post, Path: "/start", Need: httpd.ScopeRun, Handle: s.offering(s.start), Refuse: refuse},
 		page("/compare", s.compare),
+		page("/bulk", s.bulk),
+		page("/bulk/:bulkId", s.bulkJob),
+		{Method: post, Path: "/bulk", Need: httpd.ScopeRun, Handle: s.offering(s.startBulk), Refuse: refuse},
+		{Method: post, Path: "/bulk/:bulkId/stop", Need: httpd.ScopeRun, Handle: s.offering(s.stopBulk), Refuse: refuse},
 		page("/conversations/:conversationId", s.conversation),
 		page("/charts", s.charts),
 		page("/runs/:planId", s.run),

@@ -95,6 +95,7 @@ func (e *Engine) Again(ctx context.Context, r AgainRequest) (Started, error) {
 	return e.Start(ctx, Request{
 		Executor: was.Executor, Name: asked.Name, Input: input, ConversationID: asked.ConversationID, Project: was.Project,
 		UserID: was.UserID, Starter: r.Starter, Tags: was.Tags, Limits: &limits.Limits,
+		Priority: &was.Priority, ConcurrencyKey: was.ConcurrencyKey,
 		IdempotencyKey: r.IdempotencyKey, Body: slices.Concat([]byte(r.PlanID+"\n"), r.Body),
 		AgainOf: r.PlanID, By: r.By,
 	})

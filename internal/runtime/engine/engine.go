@@ -190,6 +190,7 @@ func (e *Engine) newRoot(ctx context.Context, r Request) (run runstore.NewRun, b
 	}
 	run.Held, run.ConcurrencyKey = r.Held, r.ConcurrencyKey
 	run.Priority = priorityOf(r)
+
 	run.Asked, run.AgainOf = askedOf(r), r.AgainOf
 	run.By = r.By
 	run.StartAt, run.ExpiresAt = r.StartAt, r.ExpiresAt

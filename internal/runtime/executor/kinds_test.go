@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestErrorKindsAreDocumented(t *testing.T) {
 		}
 	}
 
-	inCode := errorKinds(t, "../../../agent/model", "../engine", ".")
+	inCode := errorKinds(t, "../../../agent/model", "../engine", "../runstore", ".")
 	if len(inCode) < 30 {
 		t.Fatalf("the code has only %d error kinds", len(inCode))
 	}
@@ -121,9 +122,10 @@ func errorKinds(t *testing.T, folders ...string) map[string]bool {
 		}
 
 		switch nameOf(c.Type) {
-		case "RunError":
+		case "RunError", "Plan":
 			for _, e := range c.Elts {
-				if field := e.(*ast.KeyValueExpr); field.Key.(*ast.Ident).Name == "Kind" {
+				field, ok := e.(*ast.KeyValueExpr)
+				if ok && slices.Contains([]string{"Kind", "ErrorKind"}, field.Key.(*ast.Ident).Name) {
 					take(field.Value)
 				}
 			}

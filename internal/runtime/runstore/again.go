@@ -17,6 +17,8 @@ type AskedFor struct {
 	Asked           json.RawMessage
 	Project, UserID string
 	Tags            []string
+	Priority        int
+	ConcurrencyKey  string // empty: none
 }
 
 // AskedFor returns what a run was asked for. The error is [record.ErrNotFound] if there is none of that plan.
@@ -28,5 +30,6 @@ func (r *Reader) AskedFor(ctx context.Context, planID string) (AskedFor, error) 
 	return AskedFor{
 		RootPlanID: row.RootPlanID, PlanID: row.PlanID, Executor: row.Executor, Input: row.Input, Asked: row.Asked,
 		Project: optional.Value(row.Project), UserID: optional.Value(row.UserID), Tags: row.Tags,
+		Priority: int(row.Priority), ConcurrencyKey: optional.Value(row.ConcurrencyKey),
 	}, nil
 }

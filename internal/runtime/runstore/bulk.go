@@ -125,7 +125,9 @@ func (r *Reader) BulkMatches(
 			return 0, nil, err
 		}
 		some = append(some, RunSummary{
-			Plan: d.Plan, Executor: d.Executor, Name: d.Name, State: d.State, Takeovers: d.Takeovers, CreatedAt: d.CreatedAt,
+			Plan: d.Plan, Executor: d.Executor, Name: d.Name, State: d.State, Takeovers: d.Takeovers,
+			Priority: d.Priority, ConcurrencyKey: d.ConcurrencyKey, CreatedAt: d.CreatedAt,
+			StartAt: d.StartAt, ExpiresAt: d.ExpiresAt, Schedule: d.Schedule, TickAt: d.TickAt,
 		})
 	}
 	return matches, some, nil
