@@ -17,6 +17,8 @@ var (
 	ErrGoesOn = runstore.ErrGoesOn
 	// ErrCompleted means that a run was completed: there is nothing to try again.
 	ErrCompleted = runstore.ErrCompleted
+	// ErrDropped means that the cycles and tool calls of a run were dropped for their age.
+	ErrDropped = runstore.ErrDropped
 )
 
 // NotRootError means that a run is below another one. Its root can be retried, and started again.
@@ -35,7 +37,7 @@ type RetryOptions struct {
 // Retry lets a root run go on that ended FAILED, CANCELLED or INTERRUPTED, as another attempt of what failed or was
 // stopped. What has a result is not done again. A run that is PAUSED because its code does other things than are on
 // record makes anew what differs, and all after it. The error is a [*record.InvalidError] that names a limit, a
-// [*NotRootError], [ErrGoesOn], [ErrCompleted], or wraps [record.ErrNotFound].
+// [*NotRootError], [ErrGoesOn], [ErrCompleted], [ErrDropped], or wraps [record.ErrNotFound].
 func (r *Runtime) Retry(ctx context.Context, planID string, how RetryOptions) error {
 	return r.during(func() error {
 		if err := checkAgain(planID, how.By, how.IdempotencyKey); err != nil {

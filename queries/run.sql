@@ -187,7 +187,7 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = ANY (@plan_ids::text[
 -- fit the record.
 SELECT r.root_plan_id, r.plan_id, r.done, r.limits, r.worked, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
     COALESCE(m.plan_id, '')::text AS mismatch_plan_id, COALESCE(m.mismatch_at, '')::text AS mismatch_at, (m.worker_id IS NOT NULL)::boolean AS mismatch_held,
-    now()::timestamptz AS now
+    EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day) AS dropped, now()::timestamptz AS now
 FROM actlog.run AS r
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
 LEFT JOIN LATERAL (

@@ -69,6 +69,7 @@ type house struct {
 	startedAgn int          // starts that were repeated
 	conflicts  int          // decisions that were refused because there was one
 	resumed    int          // runs that were paused and resumed
+	retried    int          // runs that were stopped and retried
 }
 
 // oneRun is a run that the driver started.
@@ -281,6 +282,7 @@ const (
 	plain  = iota
 	paused // it is paused and resumed
 	twice  // it is started twice
+	halted // it is stopped, and retried
 )
 
 // disturbed starts a number of runs at least, while breakThings injects the faults.
@@ -311,6 +313,8 @@ func (h *house) disturbed(ctx context.Context, runs int, breakThings func(contex
 				how = paused
 			case 2:
 				how = twice
+			case 3:
+				how = halted
 			}
 			all.Go(func() {
 				defer func() { <-slots }()
@@ -421,7 +425,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 		h.count(&h.startedAgn)
 	}
 
-	pauses := how == paused
+	pauses, halts := how == paused, how == halted
 	for ctx.Err() == nil {
 		var v runView
 		if h.call(ctx, http.MethodGet, "/"+id, "", nil, &v) != http.StatusOK {
@@ -429,6 +433,13 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 			continue
 		}
 
+		if v.State == "CANCELLED" && how == halted && !halts { // a lost answer is asked for again, with the same key
+			if h.call(ctx, http.MethodPost, "/"+id+"/retry", r.key+"-retry", object{}, nil) == http.StatusAccepted {
+				how = plain
+				h.count(&h.retried)
+			}
+			continue
+		}
 		if slices.Contains([]string{"COMPLETED", "FAILED", "CANCELLED", "INTERRUPTED"}, v.State) {
 			h.mu.Lock()
 			r.state = v.State
@@ -447,6 +458,12 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 				h.call(ctx, http.MethodPost, "/"+id+"/resume", "", object{}, nil)
 				h.count(&h.resumed)
 			}
+		}
+
+		if halts && v.State != "PENDING" {
+			halts = false
+			h.call(ctx, http.MethodPost, "/"+id+"/stop", "", object{}, nil)
+			continue
 		}
 
 		for _, w := range v.Waits {

@@ -65,7 +65,7 @@ func (h *house) outline(ctx context.Context, root string) (string, error) {
 		UNION ALL SELECT shown_plan_id, step_id, 'step ' || COALESCE(step_index, -1) || ' ' || state || ' ' || COALESCE(result, '') FROM actlog.agent_execution_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id, step_id || ' ' || seq, 'cycle ' || seq || ' ' || state FROM actlog.think_act_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id || ' ' || seq, tool_call_id, 'call ' || COALESCE(call_index, -1) || ' ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(parameters, '') || chr(1) || COALESCE(result, '') FROM actlog.act_tool_info WHERE root_plan_id = $1
-		UNION ALL SELECT COALESCE(tool_call_id, plan_id), wait_id, 'wait ' || COALESCE(type, '') || ' ' || state FROM actlog.wait_state WHERE root_plan_id = $1 AND COALESCE(subject->'decisions', 'null')::text NOT LIKE '%retry%'`
+		UNION ALL SELECT COALESCE(tool_call_id, plan_id), wait_id, 'wait ' || COALESCE(type, '') || ' ' || state FROM actlog.wait_state WHERE root_plan_id = $1 AND state <> 'CANCELLED' AND COALESCE(subject->'decisions', 'null')::text NOT LIKE '%retry%'`
 
 	rows, err := h.db.Query(ctx, sql, root)
 	if err != nil {
@@ -170,6 +170,7 @@ func (h *house) check(ctx context.Context) (rows [][2]any, err error) {
 		{"takeovers", takeovers}, {"model calls repeated", attempts},
 		{"effects", effectCount}, {"UNKNOWN", unknown}, {"effects doubled", doubled}, {"effects lost", lost},
 		{"started again", h.startedAgn}, {"decided again", h.conflicts}, {"paused and resumed", h.resumed},
+		{"stopped and retried", h.retried},
 	}
 
 	if len(h.kills) > 0 {
@@ -322,7 +323,7 @@ func (h *house) checkWrites(ctx context.Context) error {
 			WHERE p.row <> 'run' AND p.name <> '' AND p.name IS DISTINCT FROM w.name AND NOT EXISTS (
 				SELECT FROM chaos.written AS o JOIN chaos.worker AS was ON was.worker_id = o.key WHERE o.xid = p.xid AND o.row = 'run' AND o.plan_id = p.plan_id AND was.name = p.name)`,
 		"was written without a claim": `SELECT p.plan_id || ' (' || p.row || ' ' || p.key || ' ' || p.state || ')'
-			FROM chaos.written AS p WHERE p.row <> 'run' AND p.name = '' AND p.state = 'RUNNING'`,
+			FROM chaos.written AS p WHERE p.row <> 'run' AND p.name = '' AND p.state = 'RUNNING' AND NOT (p.row = 'cycle' AND p.attempt > 1)`, /* of a retry */
 		"has a call that was begun again after its end": `SELECT p.plan_id || ' (' || p.key || ')' FROM chaos.written AS p
 			WHERE p.row = 'call' AND p.state = 'RUNNING' AND EXISTS (SELECT FROM chaos.written AS o WHERE o.row = 'call' AND o.key = p.key AND o.id < p.id AND o.state IN ('COMPLETED', 'FAILED', 'SKIPPED'))`,
 		"was claimed twice under one epoch": `SELECT plan_id || ' (epoch ' || epoch || ')' FROM chaos.written WHERE row = 'run' AND state = 'CLAIM' GROUP BY plan_id, epoch HAVING count(*) > 1`,

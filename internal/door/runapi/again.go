@@ -150,7 +150,7 @@ func notAgain(err error) error {
 	if below, ok := errors.AsType[*runstore.NotRootError](err); ok {
 		return httpd.BadField("planId", below.Error())
 	}
-	for _, conflict := range []error{runstore.ErrGoesOn, runstore.ErrCompleted} {
+	for _, conflict := range []error{runstore.ErrGoesOn, runstore.ErrCompleted, runstore.ErrDropped} {
 		if errors.Is(err, conflict) {
 			return httpd.Refused(http.StatusConflict, conflict.Error())
 		}

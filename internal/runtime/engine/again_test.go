@@ -283,6 +283,22 @@ func TestRetryIsRefused(t *testing.T) {
 	}
 }
 
+// TestRetryOfWhatIsGone: a run of whose calls nobody knows any more is not retried: it would make them all again.
+func TestRetryOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	var b broken
+	h := manyFailed(t, &b, 1)
+
+	storetest.Exec(t, h.Store,
+		"INSERT INTO actlog.dropped_detail (from_day, to_day) SELECT part, part + 1 FROM actlog.plan_execution_record")
+	err := h.Engine.Retry(t.Context(), engine.RetryRequest{
+		PlanID: storetest.Query[string](t, h.Store, "SELECT plan_id FROM actlog.run"),
+	})
+	if !errors.Is(err, runstore.ErrDropped) {
+		t.Errorf("it is retried: %v", err)
+	}
+}
+
 // TestRetryOnce: a request with a key that is sent again does nothing, also when the run has failed again.
 func TestRetryOnce(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,7 @@ type Opened struct {
 var (
 	ErrGoesOn    = errors.New("the run has not ended")
 	ErrCompleted = errors.New("the run was completed: there is nothing to try again")
+	ErrDropped   = errors.New("its cycles and tool calls were dropped for their age: nobody knows what it has done")
 )
 
 // NotRootError means that a run is not the root of its tree, which is asked instead.
@@ -84,8 +85,8 @@ func (e *NotRootError) Error() string {
 var ErrKeyUsed = errors.New("was used for another request")
 
 // Retry makes a run go on that has ended. A request that was made before does nothing. The error is
-// [record.ErrNotFound] if there is no such run, a [*NotRootError], [ErrGoesOn], [ErrCompleted], [ErrKeyUsed], or that
-// of Open.
+// [record.ErrNotFound] if there is no such run, a [*NotRootError], [ErrGoesOn], [ErrCompleted], [ErrDropped],
+// [ErrKeyUsed], or that of Open.
 func (s *Store) Retry(ctx context.Context, r Retry) error {
 	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error { return s.retry(ctx, tx, r) })
 	if err != nil {
@@ -152,6 +153,8 @@ func endedRun(ctx context.Context, tx *store.Tx, run db.RunRetryableRow) (e Ende
 		return e, ErrGoesOn
 	case run.Done && state == record.Completed:
 		return e, ErrCompleted
+	case run.Dropped:
+		return e, ErrDropped
 	}
 
 	rows, err := queries.RunTree(ctx, tx, run.RootPlanID)
