@@ -214,12 +214,12 @@ func (q *Queries) BulkStop(ctx context.Context, db DBTX, bulkID string) (int64, 
 
 const BulkTake = `-- name: BulkTake :one
 UPDATE actlog.bulk AS b
-SET due_at = GREATEST(b.due_at, now() - INTERVAL '1 second') + (ceil(b.rate) / b.rate) * INTERVAL '1 second'
+SET due_at = GREATEST(b.due_at, now() - INTERVAL '1 second') + (LEAST(ceil(b.rate), $1::integer) / b.rate) * INTERVAL '1 second'
 FROM (
     SELECT x.bulk_id FROM actlog.bulk AS x WHERE x.due_at <= now() ORDER BY x.due_at LIMIT 1 FOR UPDATE SKIP LOCKED
 ) AS d
 WHERE b.bulk_id = d.bulk_id
-RETURNING b.bulk_id, b.action, b.limits, b.starter, b.claimed_by, ceil(b.rate)::integer AS runs
+RETURNING b.bulk_id, b.action, b.limits, b.starter, b.claimed_by, LEAST(ceil(b.rate), $1::integer)::integer AS runs
 `
 
 type BulkTakeRow struct {
@@ -232,8 +232,8 @@ type BulkTakeRow struct {
 }
 
 // Takes a job that is due, for as long as its next runs take at its rate: until then no other worker takes it.
-func (q *Queries) BulkTake(ctx context.Context, db DBTX) (BulkTakeRow, error) {
-	row := db.QueryRow(ctx, BulkTake)
+func (q *Queries) BulkTake(ctx context.Context, db DBTX, most int32) (BulkTakeRow, error) {
+	row := db.QueryRow(ctx, BulkTake, most)
 	var i BulkTakeRow
 	err := row.Scan(
 		&i.BulkID,

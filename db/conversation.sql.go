@@ -151,10 +151,13 @@ func (q *Queries) ConversationMessages(ctx context.Context, db DBTX, arg Convers
 }
 
 const ConversationSay = `-- name: ConversationSay :exec
-INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content, message)
+INSERT INTO actlog.conversation_message AS m (conversation_id, plan_id, position, role, content, message)
 SELECT $1::text, $2::text, u.position - 1 + $3::integer, u.role, u.content, NULLIF(u.message, '')::json
 FROM unnest($4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS u (role, content, message, position)
-ON CONFLICT DO NOTHING
+ON CONFLICT ON CONSTRAINT conversation_said_once DO UPDATE
+SET role = excluded.role, content = excluded.content, message = excluded.message
+WHERE (m.role, m.content) IS DISTINCT FROM (excluded.role, excluded.content)
+    AND EXISTS (SELECT FROM actlog.run AS r WHERE r.plan_id = excluded.plan_id AND r.ended_before IS NOT NULL)
 `
 
 type ConversationSayParams struct {
@@ -166,7 +169,8 @@ type ConversationSayParams struct {
 	Messages       []string
 }
 
-// Adds what was said in a run to its conversation, from a position of the run on, unless it is there.
+// Adds what was said in a run to its conversation, from a position of the run on, unless it is there. What a retry of the run
+// says at a position takes the place of what was said there before.
 func (q *Queries) ConversationSay(ctx context.Context, db DBTX, arg ConversationSayParams) error {
 	_, err := db.Exec(ctx, ConversationSay,
 		arg.ConversationID,

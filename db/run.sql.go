@@ -1070,6 +1070,23 @@ func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) ([]Ru
 	return items, nil
 }
 
+const RunLimits = `-- name: RunLimits :exec
+UPDATE actlog.run AS r
+SET limits = $1::json
+WHERE r.root_plan_id = $2::text AND r.plan_id = $2::text AND r.limits::text IS DISTINCT FROM $1::text
+`
+
+type RunLimitsParams struct {
+	Limits     []byte
+	RootPlanID string
+}
+
+// Sets the limits of a root run.
+func (q *Queries) RunLimits(ctx context.Context, db DBTX, arg RunLimitsParams) error {
+	_, err := db.Exec(ctx, RunLimits, arg.Limits, arg.RootPlanID)
+	return err
+}
+
 const RunLive = `-- name: RunLive :many
 WITH RECURSIVE below AS (
     SELECT $1::text COLLATE "C" AS plan_id
@@ -1355,31 +1372,33 @@ func (q *Queries) RunRelease(ctx context.Context, db DBTX, arg RunReleaseParams)
 const RunRetry = `-- name: RunRetry :exec
 UPDATE actlog.run AS r
 SET done = false, done_at = NULL, desired = 'RUN', due_at = GREATEST(now(), CASE WHEN r.first_claimed_at IS NULL THEN r.start_at END),
-    expires_at = CASE WHEN r.first_claimed_at IS NOT NULL THEN r.expires_at END, worker_id = NULL, signals = r.signals + 1, lost = 0,
+    expires_at = CASE WHEN r.first_claimed_at IS NOT NULL THEN r.expires_at END, queued = false,
+    worker_id = NULL, signals = r.signals + 1, lost = 0,
     ended_before = COALESCE(p.end_time, now()), anew = r.plan_id = $1::text,
     needs = array_remove(r.needs, 'release:' || r.release), mismatch = NULL, mismatch_at = NULL,
-    parent_attempt = CASE WHEN r.plan_id <> $1::text THEN COALESCE(r.parent_attempt, 1) + 1 ELSE r.parent_attempt END,
-    limits = CASE WHEN r.plan_id = $2::text THEN $3::json ELSE r.limits END
-FROM actlog.plan_execution_record AS p
-WHERE r.root_plan_id = $2::text AND r.plan_id = ANY ($4::text[])
-    AND p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+    parent_attempt = COALESCE(NULLIF(u.call_attempt, 0), r.parent_attempt), limits = NULLIF(u.limits, '')::json
+FROM unnest($3::text[], $4::text[], $5::integer[]) AS u (plan_id, limits, call_attempt)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = $2::text AND p.current_plan_id = u.plan_id
+WHERE r.root_plan_id = $2::text AND r.plan_id = u.plan_id
 `
 
 type RunRetryParams struct {
-	AnewPlanID string
-	RootPlanID string
-	Limits     []byte
-	PlanIds    []string
+	AnewPlanID   string
+	RootPlanID   string
+	PlanIds      []string
+	Limits       []string
+	CallAttempts []int32
 }
 
 // Opens runs of a tree again. They are due, by any worker, whatever the code of the last one did. One that nobody had begun
-// does not expire any more. The caller holds the root plan.
+// does not expire any more, and waits for no other run of its schedule. The caller holds the root plan.
 func (q *Queries) RunRetry(ctx context.Context, db DBTX, arg RunRetryParams) error {
 	_, err := db.Exec(ctx, RunRetry,
 		arg.AnewPlanID,
 		arg.RootPlanID,
-		arg.Limits,
 		arg.PlanIds,
+		arg.Limits,
+		arg.CallAttempts,
 	)
 	return err
 }
@@ -1524,31 +1543,32 @@ func (q *Queries) RunSuspect(ctx context.Context, db DBTX, arg RunSuspectParams)
 }
 
 const RunTree = `-- name: RunTree :many
-SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
+SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, COALESCE(r.parent_attempt, 1)::integer AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
     COALESCE(p.attempt, 1)::integer AS attempt, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
-    p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result, r.executor
+    p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result,
+    false AS has_metadata, false AS has_progress, r.limits, r.executor
 FROM actlog.plan_execution_record AS p
 JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
 WHERE p.root_plan_id = $1::text
 UNION ALL
 SELECT 'agentExecution', a.shown_plan_id, a.step_id, COALESCE(a.step_index, 0), 0, '', COALESCE(a.attempt, 1), a.state, COALESCE(a.error_kind, ''),
-    a.start_time, a.end_time, NULL, false, false, ''
+    a.start_time, a.end_time, NULL, false, false, false, false, NULL, ''
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = $1::text
 UNION ALL
 SELECT 'thinkAct', a.shown_plan_id, c.step_id, 0, c.seq, '', COALESCE(c.attempt, 1), c.state, COALESCE(c.error_kind, ''),
-    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, ''
+    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.think_act_record AS c ON c.root_plan_id = $1::text AND c.step_id = a.step_id AND c.part = a.part
 WHERE a.root_plan_id = $1::text
 UNION ALL
 SELECT 'actTool', a.shown_plan_id, t.step_id, COALESCE(t.call_index, 0), t.seq, t.tool_call_id, COALESCE(t.attempt, 1), t.state, COALESCE(t.error_kind, ''),
-    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', ''
+    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.act_tool_info AS t ON t.root_plan_id = $1::text AND t.step_id = a.step_id AND t.part = a.part
 WHERE a.root_plan_id = $1::text
 UNION ALL
-SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, ''
+SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, ''
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = $1::text AND w.state = 'WAITING'
 `
@@ -1568,6 +1588,9 @@ type RunTreeRow struct {
 	FirstTokenTime *time.Time
 	HasMessage     bool
 	HasResult      bool
+	HasMetadata    bool
+	HasProgress    bool
+	Limits         []byte
 	Executor       string
 }
 
@@ -1598,6 +1621,9 @@ func (q *Queries) RunTree(ctx context.Context, db DBTX, rootPlanID string) ([]Ru
 			&i.FirstTokenTime,
 			&i.HasMessage,
 			&i.HasResult,
+			&i.HasMetadata,
+			&i.HasProgress,
+			&i.Limits,
 			&i.Executor,
 		); err != nil {
 			return nil, err
@@ -1739,7 +1765,7 @@ WHERE r.worker_id = $1::text AND r.desired <> 'RUN'
 UNION ALL
 SELECT r.root_plan_id, r.plan_id, r.epoch, 'CANCEL'
 FROM actlog.run AS r
-WHERE r.plan_id = ANY ($2::text[]) AND r.done
+WHERE r.plan_id = ANY ($2::text[]) AND (r.done OR r.worker_id IS DISTINCT FROM $1::text)
 `
 
 type RunWantedParams struct {

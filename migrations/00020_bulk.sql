@@ -18,7 +18,7 @@ CREATE TABLE actlog.bulk (
     ended_at         timestamptz,
     CONSTRAINT bulk_action CHECK (action = ANY ('{RETRY,AGAIN,STOP}')),
     CONSTRAINT bulk_state CHECK (state = ANY ('{RUNNING,COMPLETED,CANCELLED}')),
-    CONSTRAINT bulk_rate CHECK (rate > 0)
+    CONSTRAINT bulk_rate CHECK (rate >= 0.001)
 );
 CREATE UNIQUE INDEX bulk_request ON actlog.bulk (idempotency_key, starter) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX bulk_due ON actlog.bulk (due_at) WHERE due_at IS NOT NULL;

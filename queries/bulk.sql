@@ -35,12 +35,12 @@ WHERE b.bulk_id = @bulk_id::text AND b.state = 'RUNNING';
 -- name: BulkTake :one
 -- Takes a job that is due, for as long as its next runs take at its rate: until then no other worker takes it.
 UPDATE actlog.bulk AS b
-SET due_at = GREATEST(b.due_at, now() - INTERVAL '1 second') + (ceil(b.rate) / b.rate) * INTERVAL '1 second'
+SET due_at = GREATEST(b.due_at, now() - INTERVAL '1 second') + (LEAST(ceil(b.rate), @most::integer) / b.rate) * INTERVAL '1 second'
 FROM (
     SELECT x.bulk_id FROM actlog.bulk AS x WHERE x.due_at <= now() ORDER BY x.due_at LIMIT 1 FOR UPDATE SKIP LOCKED
 ) AS d
 WHERE b.bulk_id = d.bulk_id
-RETURNING b.bulk_id, b.action, b.limits, b.starter, b.claimed_by, ceil(b.rate)::integer AS runs;
+RETURNING b.bulk_id, b.action, b.limits, b.starter, b.claimed_by, LEAST(ceil(b.rate), @most::integer)::integer AS runs;
 
 -- name: BulkNext :many
 -- Returns the next runs of a job that were not asked yet.

@@ -10,11 +10,15 @@ ON CONFLICT (conversation_id) DO UPDATE SET
     base_id = COALESCE(c.base_id, excluded.base_id);
 
 -- name: ConversationSay :exec
--- Adds what was said in a run to its conversation, from a position of the run on, unless it is there.
-INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content, message)
+-- Adds what was said in a run to its conversation, from a position of the run on, unless it is there. What a retry of the run
+-- says at a position takes the place of what was said there before.
+INSERT INTO actlog.conversation_message AS m (conversation_id, plan_id, position, role, content, message)
 SELECT @conversation_id::text, @plan_id::text, u.position - 1 + sqlc.arg('number')::integer, u.role, u.content, NULLIF(u.message, '')::json
 FROM unnest(@roles::text[], @contents::text[], @messages::text[]) WITH ORDINALITY AS u (role, content, message, position)
-ON CONFLICT DO NOTHING;
+ON CONFLICT ON CONSTRAINT conversation_said_once DO UPDATE
+SET role = excluded.role, content = excluded.content, message = excluded.message
+WHERE (m.role, m.content) IS DISTINCT FROM (excluded.role, excluded.content)
+    AND EXISTS (SELECT FROM actlog.run AS r WHERE r.plan_id = excluded.plan_id AND r.ended_before IS NOT NULL);
 
 -- name: ConversationHistory :many
 -- Returns the last messages of a conversation from before a run, newest first. What was said in a run stands together.

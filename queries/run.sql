@@ -140,47 +140,54 @@ SELECT l.kind, l.plan_id, l.step_id, l.seq, l.id, l.attempt, l.state, l.thinks, 
 -- Returns what is on record of the runs of a tree: their plans with their executors, steps, cycles, tool calls and open waits. The
 -- times of a cycle are those of its model call. has_message: the model of a cycle has answered, in this attempt or in one
 -- before. has_result: a call has a result that is not empty.
-SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
+SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, COALESCE(r.parent_attempt, 1)::integer AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
     COALESCE(p.attempt, 1)::integer AS attempt, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
-    p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result, r.executor
+    p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result,
+    false AS has_metadata, false AS has_progress, r.limits, r.executor
 FROM actlog.plan_execution_record AS p
 JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
 WHERE p.root_plan_id = @root_plan_id::text
 UNION ALL
 SELECT 'agentExecution', a.shown_plan_id, a.step_id, COALESCE(a.step_index, 0), 0, '', COALESCE(a.attempt, 1), a.state, COALESCE(a.error_kind, ''),
-    a.start_time, a.end_time, NULL, false, false, ''
+    a.start_time, a.end_time, NULL, false, false, false, false, NULL, ''
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
 SELECT 'thinkAct', a.shown_plan_id, c.step_id, 0, c.seq, '', COALESCE(c.attempt, 1), c.state, COALESCE(c.error_kind, ''),
-    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, ''
+    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.think_act_record AS c ON c.root_plan_id = @root_plan_id::text AND c.step_id = a.step_id AND c.part = a.part
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
 SELECT 'actTool', a.shown_plan_id, t.step_id, COALESCE(t.call_index, 0), t.seq, t.tool_call_id, COALESCE(t.attempt, 1), t.state, COALESCE(t.error_kind, ''),
-    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', ''
+    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.act_tool_info AS t ON t.root_plan_id = @root_plan_id::text AND t.step_id = a.step_id AND t.part = a.part
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
-SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, ''
+SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, ''
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = @root_plan_id::text AND w.state = 'WAITING';
 
 -- name: RunRetry :exec
 -- Opens runs of a tree again. They are due, by any worker, whatever the code of the last one did. One that nobody had begun
--- does not expire any more. The caller holds the root plan.
+-- does not expire any more, and waits for no other run of its schedule. The caller holds the root plan.
 UPDATE actlog.run AS r
 SET done = false, done_at = NULL, desired = 'RUN', due_at = GREATEST(now(), CASE WHEN r.first_claimed_at IS NULL THEN r.start_at END),
-    expires_at = CASE WHEN r.first_claimed_at IS NOT NULL THEN r.expires_at END, worker_id = NULL, signals = r.signals + 1, lost = 0,
+    expires_at = CASE WHEN r.first_claimed_at IS NOT NULL THEN r.expires_at END, queued = false,
+    worker_id = NULL, signals = r.signals + 1, lost = 0,
     ended_before = COALESCE(p.end_time, now()), anew = r.plan_id = @anew_plan_id::text,
     needs = array_remove(r.needs, 'release:' || r.release), mismatch = NULL, mismatch_at = NULL,
-    parent_attempt = CASE WHEN r.plan_id <> @anew_plan_id::text THEN COALESCE(r.parent_attempt, 1) + 1 ELSE r.parent_attempt END,
-    limits = CASE WHEN r.plan_id = @root_plan_id::text THEN sqlc.narg('limits')::json ELSE r.limits END
-FROM actlog.plan_execution_record AS p
-WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = ANY (@plan_ids::text[])
-    AND p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id;
+    parent_attempt = COALESCE(NULLIF(u.call_attempt, 0), r.parent_attempt), limits = NULLIF(u.limits, '')::json
+FROM unnest(@plan_ids::text[], @limits::text[], @call_attempts::integer[]) AS u (plan_id, limits, call_attempt)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = @root_plan_id::text AND p.current_plan_id = u.plan_id
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = u.plan_id;
+
+-- name: RunLimits :exec
+-- Sets the limits of a root run.
+UPDATE actlog.run AS r
+SET limits = sqlc.narg('limits')::json
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @root_plan_id::text AND r.limits::text IS DISTINCT FROM sqlc.narg('limits')::text;
 
 -- name: RunRetryable :one
 -- Returns what a retry of a run depends on: the newest run of a plan. mismatch_plan_id is a run of its tree whose code does not
@@ -550,7 +557,7 @@ WHERE r.worker_id = @worker_id::text AND r.desired <> 'RUN'
 UNION ALL
 SELECT r.root_plan_id, r.plan_id, r.epoch, 'CANCEL'
 FROM actlog.run AS r
-WHERE r.plan_id = ANY (@kept::text[]) AND r.done;
+WHERE r.plan_id = ANY (@kept::text[]) AND (r.done OR r.worker_id IS DISTINCT FROM @worker_id::text);
 
 -- name: RunControl :many
 -- Says what a run and all below it should do. Those that nobody holds are due, but for one that is to begin later, or

@@ -27,6 +27,7 @@ var bulkActions = map[string]runstore.BulkAction{
 
 const (
 	defaultRate = 10
+	minRate     = 0.001
 	maxRate     = 1000
 	// bulkShown is how many of the runs that match are shown before a job is started.
 	bulkShown = 10
@@ -100,8 +101,8 @@ func bulkOf(m members) (job runstore.NewBulk, dryRun bool, err error) {
 		return job, false, o.err
 	case !known:
 		return job, false, invalid("action", "must be retry, again or stop")
-	case job.Rate <= 0 || job.Rate > maxRate:
-		return job, false, invalid("rate", fmt.Sprintf("must be above 0, and at most %d", maxRate))
+	case job.Rate < minRate || job.Rate > maxRate:
+		return job, false, invalid("rate", fmt.Sprintf("must be from %g to %d", minRate, maxRate))
 	case job.Filter == runstore.BulkFilter{}:
 		return job, false, invalid("filter", "must say which runs are asked")
 	case action == runstore.BulkStop && o.has("limits"):

@@ -21,7 +21,7 @@ func TestBulk(t *testing.T) {
 		"filter": {"action": "retry"}, "action": {"action": "delete", "filter": obj{"state": "FAILED"}},
 		"filter.state": {"action": "retry", "filter": obj{"state": "BROKEN"}}, "filter.x": {"action": "retry", "filter": obj{"x": 1}},
 		"filter.since": {"action": "retry", "filter": obj{"since": "soon"}},
-		"rate":         {"action": "retry", "filter": obj{"state": "FAILED"}, "rate": 0},
+		"rate":         {"action": "retry", "filter": obj{"state": "FAILED"}, "rate": 1e-300},
 		"limits":       {"action": "stop", "filter": obj{"state": "RUNNING"}, "limits": obj{"tokens": 1}},
 		"dryRun":       {"action": "retry", "filter": obj{"state": "FAILED"}, "dryRun": "yes"}, "x": {"x": 1},
 	} {

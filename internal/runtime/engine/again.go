@@ -39,10 +39,11 @@ func (e *Engine) Retry(ctx context.Context, r RetryRequest) error {
 
 // reopen returns what a retry opens again of a run that has ended, or whose code does not fit its record.
 func (e *Engine) reopen(ended runstore.Ended, n NewLimits) (runstore.Opened, error) {
-	limits, err := readLimits(ended.Limits)
+	was, err := readLimits(ended.Limits)
 	if err != nil {
 		return runstore.Opened{}, fmt.Errorf("read the limits of run %s: %w", ended.RootPlanID, err)
 	}
+	limits := was
 	if err := n.raise(&limits, ended); err != nil {
 		return runstore.Opened{}, err
 	}
@@ -53,7 +54,14 @@ func (e *Engine) reopen(ended runstore.Ended, n NewLimits) (runstore.Opened, err
 	} else {
 		o.anew(ended.MismatchPlanID, ended.MismatchAt)
 	}
-	o.open.Limits = limits.json()
+	for _, id := range o.open.Plans {
+		below, err := readLimits(o.open.Limits[id])
+		if err != nil {
+			return runstore.Opened{}, fmt.Errorf("read the limits of run %s: %w", id, err)
+		}
+		o.open.Limits[id] = n.below(below, was).json()
+	}
+	o.open.Limits[ended.RootPlanID] = limits.json()
 	return o.open, nil
 }
 
@@ -172,9 +180,6 @@ func (n NewLimits) raise(l *runLimits, ended runstore.Ended) error {
 	rounds, calls := begunIn(ended)
 	switch ended.ErrorKind {
 	case LimitRounds: // of the run, or of its agent
-		if n.Rounds != nil {
-			l.MaxSteps = int(*n.Rounds)
-		}
 		return raised("rounds", n.Rounds, max(was.Rounds, int64(was.MaxSteps), rounds), false)
 	case LimitToolCalls:
 		return raised("toolCalls", n.ToolCalls, max(was.ToolCalls, calls), true)
@@ -203,6 +208,32 @@ func (n NewLimits) replace(l *runLimits) {
 	set(&l.Tokens, n.Tokens)
 	set(&l.CostUSD, n.CostUSD)
 	set(&l.Seconds, n.Seconds)
+	if n.Rounds != nil { // those of its agents, too
+		l.MaxSteps = int(*n.Rounds)
+	}
+}
+
+// below returns the limits of a run below the root, whose limits are replaced: it has what was left of them when it
+// began. What it may use more is what the root may use more.
+func (n NewLimits) below(l, root runLimits) runLimits {
+	l.Tokens = more(l.Tokens, root.Tokens, n.Tokens)
+	l.CostUSD = more(l.CostUSD, root.CostUSD, n.CostUSD)
+	l.Seconds = more(l.Seconds, root.Seconds, n.Seconds)
+	if n.Rounds != nil {
+		l.MaxSteps = int(*n.Rounds)
+	}
+	return l
+}
+
+// more returns a limit that came from another one, which is replaced; nil: it is not.
+func more[T int64 | float64](limit, was T, now *T) T {
+	switch {
+	case limit == 0 || was == 0 || now == nil:
+		return limit
+	case *now == 0:
+		return 0
+	}
+	return max(limit+*now-was, limit)
 }
 
 func set[T any](limit, to *T) {

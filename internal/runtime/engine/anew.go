@@ -61,10 +61,15 @@ func (o *reopening) cycleAnew(s, c runstore.TreeRow, from place) {
 
 // callAnew opens a call that is made as if it had never been.
 func (o *reopening) callAnew(c runstore.TreeRow) {
-	o.add(&record.ActTool{
+	next := &record.ActTool{
 		RootPlanID: o.root(), StepID: c.StepID, Seq: c.Seq, ToolCallID: c.ID, Attempt: new(c.Attempt + 1),
 		State: new(record.Pending), Result: new(""),
-	})
+	}
+	forget(c, next)
+	o.add(next)
+	if sub, began := o.began[c.ID]; began && !o.plans[sub].State.Terminal() { // it would go on beside the new one
+		o.open.Stopped = append(o.open.Stopped, sub)
+	}
 }
 
 // placeOf returns the place of a row of a plan, such as call:STEP/SEQ/CALL. What is not found is after all that is

@@ -19,15 +19,11 @@ func (e *unapprovableError) Error() string { return e.why }
 
 // shown returns what a human sees of the call. What a human was shown once stays: the approval is for that, and the
 // tool learns its digest.
-func (c *calling) shown(ctx context.Context, key string) (about, error) {
-	before, err := c.shownBefore(ctx, key)
-	switch {
-	case err != nil:
-		return about{}, err
-	case before.Preview == nil:
-		return c.foresee(ctx)
+func (c *calling) shown(ctx context.Context, asked *record.Wait) (about, error) {
+	if before := shownIn(asked); before.Preview != nil {
+		return before, nil
 	}
-	return before, nil
+	return c.foresee(ctx)
 }
 
 // foresee asks the tool what the call would do. The error is an [unapprovableError] if the tool says that it cannot
@@ -67,13 +63,13 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 	if err := c.step.run.goesOn(ctx); err != nil {
 		return tool.Result{}, true, err
 	}
-	if c.sinceApproval() < c.number() { // what was approved has failed, and is made again
-		c.approved, err = c.approvedBefore(ctx)
+	key, asked, err := c.approval(ctx)
+	if err != nil || len(c.past) > 0 && c.approves(asked) { // what was approved has failed, and is made again
+		c.approved = digestOf(shownIn(asked))
 		return tool.Result{}, err != nil, err
 	}
 
-	key := c.approvalKey()
-	a, err := c.shown(ctx, key)
+	a, err := c.shown(ctx, asked)
 	if cannot, ok := errors.AsType[*unapprovableError](err); ok {
 		result, err = c.fail(ctx, tool.Result{Text: cannot.why, Failed: true, Final: true}, "tool")
 		return result, true, err
@@ -99,9 +95,7 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 	case err != nil:
 		return tool.Result{}, true, err
 	case answer.State == record.Approved:
-		if a.Preview != nil {
-			c.approved = a.Preview.Digest
-		}
+		c.approved = digestOf(a)
 		return tool.Result{}, false, nil
 	}
 

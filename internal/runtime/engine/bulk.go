@@ -35,7 +35,7 @@ const (
 func (e *Engine) bulkTurn(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, e.config.Lease)
 	defer cancel()
-	turn, err := e.store.TakeBulk(limited)
+	turn, err := e.store.TakeBulk(limited, bulkAtOnce)
 	if err == nil && turn.ID == "" {
 		return false
 	}

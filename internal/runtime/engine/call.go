@@ -68,8 +68,8 @@ func Waits(err error) bool {
 	return ok
 }
 
-// Worst returns the error to act on of work that was done side by side: any but that the run waits, else that it waits,
-// until the earliest of its times.
+// Worst returns the error to act on of work that was done side by side: any but that the run waits, else that it
+// waits, until the earliest of its times.
 func Worst(errs ...error) error {
 	var waits *parkedError
 	human, models := true, map[string]runstore.ModelWait{}
@@ -176,7 +176,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		}
 	}
 
-	if !begun(c.row) && c.isCut() {
+	if !c.begun() && c.isCut() {
 		return c.recordEnd(record.Failed, tool.Failure(callCut(c.t.MaxTokens)), CutOff), nil
 	}
 	if c.t.Refuse != nil {
@@ -189,7 +189,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		return c.recordEnd(record.Failed, tool.Failure(why), NoSuchTool), nil
 	}
 
-	if !begun(c.row) { // nobody is asked to approve what is not made
+	if !c.begun() { // nobody is asked to approve what is not made
 		bad := c.bad
 		if bad == nil {
 			bad = tool.CheckArguments(c.tool, json.RawMessage(c.call.Arguments))
@@ -200,7 +200,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		c.checked = true
 	}
 
-	if !begun(c.row) {
+	if !c.begun() {
 		c.step.run.count(0, 1)
 		if err := c.step.run.used(ctx); err != nil {
 			c.step.run.count(0, -1)
@@ -237,8 +237,8 @@ func (c *calling) attempt(ctx context.Context) (result tool.Result, err error) {
 	}
 }
 
-// isCut reports whether the arguments of the call are incomplete because the answer was cut. The last call has none if
-// they had not begun.
+// isCut reports whether the arguments of the call are incomplete because the answer was cut. The last call has none
+// if they had not begun.
 func (c *calling) isCut() bool {
 	s := c.step
 	s.mu.Lock()
@@ -255,7 +255,7 @@ func (c *calling) isCut() bool {
 // differs, those of the record are sent: a human may have approved these. Bad ones that were never sent are not
 // compared: the record may have changed them.
 func (c *calling) sameArguments() error {
-	if c.row.Parameters == nil || c.bad != nil && !begun(c.row) {
+	if c.row.Parameters == nil || c.bad != nil && !c.begun() {
 		return nil
 	}
 
@@ -349,8 +349,8 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	return result, true, err
 }
 
-// execute makes the call once, when the limits of its tool let it begin, while the clock of the run goes. The call may
-// not be over then.
+// execute makes the call once, when the limits of its tool let it begin, while the clock of the run goes. The call
+// may not be over then.
 func (c *calling) execute(ctx context.Context) (tool.Result, error) {
 	r := c.step.run
 	end, err := c.turn(ctx)

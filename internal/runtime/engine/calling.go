@@ -47,8 +47,8 @@ func (c *calling) change(state record.State) *record.ActTool {
 // number returns the attempt that the call is at.
 func (c *calling) number() int64 { return max(optional.Value(c.row.Attempt), 1) }
 
-// nextAttempt moves on to the next attempt. How the one before ended is put on record with the next thing that is. The
-// result is the row of the next one, which begins without what was only of the one before.
+// nextAttempt moves on to the next attempt. How the one before ended is put on record with the next thing that is.
+// The result is the row of the next one, which begins without what was only of the one before.
 func (c *calling) nextAttempt(ended *record.ActTool) *record.ActTool {
 	c.step.run.addLater(ended)
 	c.past = append(slices.Clone(c.past), record.Attempt{
@@ -97,6 +97,9 @@ func (c *calling) attempts(state record.State) (n int) {
 	}
 	return n
 }
+
+// begun reports whether an attempt of the call began.
+func (c *calling) begun() bool { return begun(c.row, c.past) }
 
 // over reports whether the call has its result. One whose outcome is unknown has none until somebody has decided what
 // follows.

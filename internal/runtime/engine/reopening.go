@@ -2,10 +2,10 @@ package engine
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
-	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -30,6 +30,7 @@ func newReopening(rows []runstore.TreeRow, at time.Time, executors map[string]Ex
 		at: at, executors: executors, plans: map[string]runstore.TreeRow{}, steps: map[string][]runstore.TreeRow{},
 		cycles: map[string][]runstore.TreeRow{}, calls: map[cycleAt][]runstore.TreeRow{},
 		waits: map[string][]runstore.TreeRow{}, began: map[string]string{},
+		open: runstore.Opened{Limits: map[string]json.RawMessage{}, CallAttempts: map[string]int64{}},
 	}
 	slices.SortFunc(rows, func(a, b runstore.TreeRow) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Index, b.Index), cmp.Compare(a.StepID, b.StepID))
@@ -39,7 +40,7 @@ func newReopening(rows []runstore.TreeRow, at time.Time, executors map[string]Ex
 		switch r.Kind {
 		case record.KindPlan:
 			o.plans[r.PlanID] = r
-			if before, ok := o.plans[o.began[r.ID]]; !ok || isLater(r.StartTime, before.StartTime) {
+			if before, ok := o.plans[o.began[r.ID]]; !ok || r.Index > before.Index {
 				o.began[r.ID] = r.PlanID
 			}
 		case record.KindAgentExecution:
@@ -54,11 +55,6 @@ func newReopening(rows []runstore.TreeRow, at time.Time, executors map[string]Ex
 		}
 	}
 	return o
-}
-
-// isLater reports whether a time is later than another one; one that is not known is the first.
-func isLater(a, than *time.Time) bool {
-	return optional.Value(a).After(optional.Value(than))
 }
 
 // plan opens a plan that has ended, and what in it ended with it or made it end.
@@ -124,13 +120,14 @@ func (o *reopening) step(s runstore.TreeRow) {
 	case last.State == record.Failed: // the model refused
 		o.askAgain(last)
 	case !o.endedWithPlan(s):
-		o.failedByItself(cycles)
+		o.failedByItself(s, cycles)
 	}
 }
 
 // failedByItself opens what made a step fail in which all was done: the calls that failed since the last answer of
-// the model; or that answer, if none did and none of its calls was made.
-func (o *reopening) failedByItself(cycles []runstore.TreeRow) {
+// the model; or that answer, if none of its calls was made, and the step did not fail because nobody answered a
+// question.
+func (o *reopening) failedByItself(s runstore.TreeRow, cycles []runstore.TreeRow) {
 	from := len(cycles) - 1
 	for from > 0 && !o.asks(cycles[from]) {
 		from--
@@ -149,9 +146,10 @@ func (o *reopening) failedByItself(cycles []runstore.TreeRow) {
 		}
 	}
 
-	answer := cycles[from]
+	answer, isLast := cycles[from], from == len(cycles)-1
 	begun := func(c runstore.TreeRow) bool { return c.StartTime != nil }
-	if !made && o.asks(answer) && !slices.ContainsFunc(o.callsOf(answer), begun) {
+	if !made && isLast && s.ErrorKind != WaitTimedOut && o.asks(answer) &&
+		!slices.ContainsFunc(o.callsOf(answer), begun) {
 		o.askAgain(answer)
 	}
 }
@@ -193,11 +191,26 @@ func (o *reopening) call(c runstore.TreeRow) {
 		RootPlanID: o.root(), StepID: c.StepID, Seq: c.Seq, ToolCallID: c.ID, Attempt: new(c.Attempt + 1),
 		State: new(record.Pending), Result: new(""),
 	}
+	if !wasCut(c) {
+		forget(c, next)
+	}
 	if sub, began := o.began[c.ID]; began && o.plans[sub].State != record.Completed { // it goes on with its run
 		next.State, next.StartTime = new(record.Running), &o.at
+		o.open.CallAttempts[sub] = *next.Attempt
 		o.plan(sub)
 	}
 	o.add(next)
+}
+
+// forget empties what is only of the attempt of a call before the next one: what it had asked, and how far it had
+// come.
+func forget(c runstore.TreeRow, next *record.ActTool) {
+	if c.HasMetadata {
+		next.Metadata = json.RawMessage(`{}`)
+	}
+	if c.HasProgress {
+		next.Progress = progressJSON(record.Progress{})
+	}
 }
 
 // askAgain opens a cycle whose model is asked again.
@@ -218,6 +231,7 @@ func (o *reopening) goOn(c runstore.TreeRow) {
 func (o *reopening) nextPlan(id string) {
 	p := o.plans[id]
 	o.open.Plans = append(o.open.Plans, id)
+	o.open.Limits[id] = p.Limits
 	o.add(&record.Plan{
 		RootPlanID: o.root(), CurrentPlanID: id, Attempt: new(p.Attempt + 1), State: new(record.Pending),
 	})

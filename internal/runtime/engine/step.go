@@ -118,7 +118,7 @@ func (s *Step) read(known *tree.Step) {
 		}
 		for _, t := range c.ToolCalls {
 			have.calls[t.Record.ToolCallID], have.past[t.Record.ToolCallID] = &t.Record, t.PastAttempts
-			if begun(&t.Record) {
+			if begun(&t.Record, t.PastAttempts) {
 				s.run.count(0, 1)
 			}
 		}
@@ -248,7 +248,9 @@ func (r *Run) count(rounds, calls int64) {
 }
 
 // begun reports whether a call counts as one that was made: this attempt began, or one before it.
-func begun(t *record.ActTool) bool { return t.StartTime != nil || optional.Value(t.Attempt) > 1 }
+func begun(t *record.ActTool, past []record.Attempt) bool {
+	return t.StartTime != nil || slices.ContainsFunc(past, hasStarted)
+}
 
 // ID returns the id of the step.
 func (s *Step) ID() string { return s.id }

@@ -86,9 +86,9 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 }
 
 // findWait returns where the question of a key is on record, and the question as it stands; nil: it is not there.
-// When a run is retried, a question is put again to which nobody gave an answer before the run ended. If the run
-// makes anew what its code does otherwise, that also holds for a question of a call, and for one about something else
-// than subject.
+// When a run is retried, a question is put again to which nobody gave an answer before the run ended, a plan that a
+// person rejected, and what is about something else than subject now. If the run makes anew what its code does
+// otherwise, that also holds for all questions of calls.
 func (r *Run) findWait(ctx context.Context, key string, subject json.RawMessage) (record.Key, *record.Wait, error) {
 	at := record.Key{
 		Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.run.PlanID, key),
@@ -103,8 +103,9 @@ func (r *Run) findWait(ctx context.Context, key string, subject json.RawMessage)
 		}
 
 		w := row.(*record.Wait)
-		unanswered := *w.State == record.Cancelled || *w.State == record.TimedOut
-		differs := r.run.Anew && (w.ToolCallID != nil || subject != nil && w.SubjectSHA256 != nil && !isAbout(w, subject))
+		unanswered := *w.State == record.Cancelled || *w.State == record.TimedOut ||
+			*w.State == record.Rejected && optional.Value(w.Type) == record.WaitPlanValidation
+		differs := r.run.Anew && w.ToolCallID != nil || subject != nil && w.SubjectSHA256 != nil && !isAbout(w, subject)
 		if !r.before(w.EndTime) || !unanswered && !differs {
 			return at, w, nil
 		}

@@ -191,9 +191,15 @@ func (w *worker) apply(wanted []runstore.Wanted) {
 	defer w.mu.Unlock()
 	for _, each := range wanted {
 		h := w.held[each.PlanID]
-		if h == nil || h.run.lease.Epoch != each.Epoch {
+		if h == nil || each.Epoch < h.run.lease.Epoch {
 			continue
 		}
+		if each.Epoch > h.run.lease.Epoch { // another worker carries it
+			h.run.stop(runstore.ErrLeaseLost)
+			h.cancel(runstore.ErrLeaseLost)
+			continue
+		}
+
 		if h.run.heed(each.Desired); each.Desired == runstore.DesiredCancel {
 			h.cancel(errStopped)
 		}
@@ -246,8 +252,8 @@ func (w *worker) claimSome(ctx context.Context) bool {
 
 	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
 	defer cancel()
-	// Nobody carries a run whose claim had an answer that was lost. What a claim was about to do is done within a lease,
-	// or the lease is lost.
+	// Nobody carries a run whose claim had an answer that was lost. What a claim was about to do is done within a
+	// lease, or the lease is lost.
 	if !w.unsure.IsZero() {
 		now := time.Now()
 		if err := w.engine.store.HandBack(limited, row.ID, held); err != nil {
@@ -331,8 +337,8 @@ func (w *worker) carriesAlone(loneAt int) bool {
 }
 
 // makesRoom reports whether the worker claims nothing, so that it can take a run alone that no other worker took. It
-// hands its own runs back at their next boundaries, and goes on so until it is empty, however long their calls take, or
-// until another worker took the run.
+// hands its own runs back at their next boundaries, and goes on so until it is empty, however long their calls take,
+// or until another worker took the run.
 func (w *worker) makesRoom(ctx context.Context, row runstore.Worker, loneAt int) bool {
 	lease := w.engine.config.Lease
 	if loneAt < 0 || time.Since(w.sought) < lease {

@@ -225,11 +225,11 @@ type BulkRun struct {
 	PlanID string
 }
 
-// TakeBulk returns the next runs of a job that is due; none if there is no such job. Who takes them asks each run,
-// and notes that with [Store.HandledBulk]. If that does not happen in time, somebody else takes them: a run must be
-// asked such that a second time does nothing.
-func (s *Store) TakeBulk(ctx context.Context) (t BulkTurn, err error) {
-	job, err := queries.BulkTake(ctx, s.DB())
+// TakeBulk returns the next runs of a job that is due, so many at most; none if there is no such job. Who takes them
+// asks each run, and notes that with [Store.HandledBulk]. If that does not happen in time, somebody else takes them:
+// a run must be asked such that a second time does nothing.
+func (s *Store) TakeBulk(ctx context.Context, most int) (t BulkTurn, err error) {
+	job, err := queries.BulkTake(ctx, s.DB(), int32(most))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, nil
 	}

@@ -43,10 +43,12 @@ type Ended struct {
 
 // TreeRow is a row of a tree of runs: a plan, a step, a cycle, a tool call or an open wait.
 type TreeRow struct {
-	Kind    record.Kind
-	PlanID  string
-	StepID  string
-	Index   int64 // of the step in its plan, or of the call in its cycle
+	Kind   record.Kind
+	PlanID string
+	StepID string
+	// Index is that of the step in its plan, or of the call in its cycle; of a plan, the attempt of the call that
+	// started it.
+	Index   int64
 	Seq     int64
 	ID      string // of the call or the wait; of a plan, of the call that started it
 	Attempt int64  // from 1
@@ -55,16 +57,24 @@ type TreeRow struct {
 	ErrorKind string
 	// StartTime and EndTime of a cycle are those of its model call.
 	StartTime, EndTime, FirstTokenTime *time.Time
-	HasMessage                         bool   // the model of the cycle has answered, in this attempt or in one before
-	HasResult                          bool   // the call has a result that is not empty
-	Executor                           string // of a plan
+	// Limits are those of the run of a plan; nil: none.
+	Limits   json.RawMessage
+	Executor string // of a plan
+	// HasMessage says that the model of the cycle has answered, in this attempt or in one before. HasResult says that the
+	// call has a result that is not empty.
+	HasMessage, HasResult    bool
+	HasMetadata, HasProgress bool // the call has
 }
 
 // Opened is what is opened again.
 type Opened struct {
 	Changes []record.Change
-	Plans   []string        // the runs that go on
-	Limits  json.RawMessage // of the root from now on
+	Plans   []string                   // the runs that go on
+	Limits  map[string]json.RawMessage // of these, and of the root, from now on; nil: none
+	// CallAttempts are the attempts of the calls that started these; none for those whose call is at the same
+	// attempt.
+	CallAttempts map[string]int64
+	Stopped      []string // runs that are stopped, because their calls are made anew
 }
 
 // The reasons why a run is not retried.
@@ -175,7 +185,8 @@ func endedRun(ctx context.Context, tx *store.Tx, run db.RunRetryableRow) (e Ende
 				Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Index: int64(r.StepIndex), Seq: int64(r.Seq),
 				ID: r.ID, Attempt: int64(r.Attempt), State: record.State(r.State), ErrorKind: r.ErrorKind,
 				StartTime: r.StartTime, EndTime: r.EndTime, FirstTokenTime: r.FirstTokenTime,
-				HasMessage: r.HasMessage, HasResult: r.HasResult, Executor: r.Executor,
+				HasMessage: r.HasMessage, HasMetadata: r.HasMetadata, HasProgress: r.HasProgress, Limits: r.Limits,
+				HasResult: r.HasResult, Executor: r.Executor,
 			}
 		}),
 	}, nil
@@ -183,12 +194,27 @@ func endedRun(ctx context.Context, tx *store.Tx, run db.RunRetryableRow) (e Ende
 
 // reopen opens a run again. The end of each attempt is read before the record has the next one.
 func reopen(ctx context.Context, tx *store.Tx, r Retry, ended Ended, open Opened) error {
-	err := queries.RunRetry(ctx, tx, db.RunRetryParams{
-		AnewPlanID: ended.MismatchPlanID, RootPlanID: ended.RootPlanID, Limits: open.Limits, PlanIds: open.Plans,
-	})
-	if err != nil {
+	p := db.RunRetryParams{AnewPlanID: ended.MismatchPlanID, RootPlanID: ended.RootPlanID}
+	for _, id := range open.Plans {
+		p.PlanIds, p.Limits = append(p.PlanIds, id), append(p.Limits, string(open.Limits[id]))
+		p.CallAttempts = append(p.CallAttempts, int32(open.CallAttempts[id]))
+	}
+	if err := queries.RunRetry(ctx, tx, p); err != nil {
 		return err
 	}
+
+	root := db.RunLimitsParams{RootPlanID: ended.RootPlanID, Limits: open.Limits[ended.RootPlanID]}
+	if err := queries.RunLimits(ctx, tx, root); err != nil {
+		return err
+	}
+	for _, id := range open.Stopped {
+		if _, err := queries.RunControl(ctx, tx, db.RunControlParams{
+			RootPlanID: ended.RootPlanID, PlanID: id, Desired: string(DesiredCancel),
+		}); err != nil {
+			return err
+		}
+	}
+
 	if err := tx.WriteOwned(ctx, open.Changes); err != nil {
 		return err
 	}

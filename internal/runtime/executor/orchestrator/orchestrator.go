@@ -52,7 +52,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 
 	answer, err := w.answer(ctx)
 	failure, failed := errors.AsType[*engine.RunError](err)
-	if err != nil && !failed {
+	if err != nil && (!failed || engine.OfRun(err)) {
 		return engine.Result{}, err
 	}
 

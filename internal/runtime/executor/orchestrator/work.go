@@ -31,7 +31,7 @@ func (w *work) carryOut(ctx context.Context, s step) (outcome, error) {
 	})]
 	about, _ := json.Marshal(s) // texts and numbers
 	info := engine.StepInfo{Agent: s.Agent, Description: agent.Description, Request: s.Action, Model: agent.Model.Model,
-		MaxSteps: agent.MaxSteps, Metadata: about}
+		MaxSteps: w.run.Rounds(agent.MaxSteps), Metadata: about}
 
 	if before := w.missing(s); before > 0 {
 		why := &engine.RunError{Kind: "dependency", Message: needsStep(before), State: record.Skipped}
@@ -93,7 +93,8 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent define.Definition
 
 	t.Artifacts, t.Approved = true, w.approved
 	t.Refuse = formAlone
-	return rounds.Work{Step: on, Rounds: agent.MaxSteps, Thinking: t, Base: base}.Carry(ctx, &rounds.Answering{})
+	most := w.run.Rounds(agent.MaxSteps)
+	return rounds.Work{Step: on, Rounds: most, Thinking: t, Base: base}.Carry(ctx, &rounds.Answering{})
 }
 
 func formAlone(call model.ToolCall, of int) string {

@@ -49,7 +49,9 @@ func (w *work) perform(ctx context.Context) (_ string, err error) {
 	if failure != nil && failure.Kind != stepFailed && failure.Kind != unsuccessful {
 		w.think(record.ThoughtError, -1, "Fatal error: "+failure.Message, new(0.0))
 	}
-	w.step.End(summary, failure)
+	if err == nil || !engine.OfRun(err) {
+		w.step.End(summary, failure)
+	}
 	return summary, err
 }
 

@@ -54,7 +54,10 @@ func Work(
 	if failed && failure.Kind == rounds.OutOfRounds { // it ends the run, as its other limits do
 		failure.Kind = engine.LimitRounds
 	}
-	step.End(summary, failure)
+
+	if err == nil || !engine.OfRun(err) {
+		step.End(summary, failure)
+	}
 	return summary, err
 }
 

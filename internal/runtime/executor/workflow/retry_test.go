@@ -74,6 +74,39 @@ func despite(step one) one {
 	}
 }
 
+// TestRetryAsksForWhatIsAnother: a call that is made anew with other arguments than were approved is approved before.
+func TestRetryAsksForWhatIsAnother(t *testing.T) {
+	t.Parallel()
+	h := builds(t, tool.Policy{Approval: true, Writes: true})
+	approve := func() {
+		t.Helper()
+		storetest.Until(t, "it asks", func() bool {
+			return len(h.Waits()) == 1 && *h.Waits()[0].Type == record.WaitActionValidation
+		})
+		if err := h.Decide(h.Waits()[0], record.Approved, "approve", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	stop := h.work("1.4", doing(tools("wire", object{"text": "A"}), asks))
+	id := h.start()
+	approve()
+	storetest.Until(t, "the form is shown", func() bool {
+		return h.done() == "wire A" && len(h.Waits()) == 1 && !h.held()
+	})
+	stop()
+
+	h.work("1.5", doing(tools("wire", object{"text": "B"}), asks))
+	h.answers()
+	h.parked(id)
+	h.retry(id)
+	approve()
+	h.answers()
+	if h.Await(id, record.Completed); h.done() != "wire A, wire B" {
+		t.Errorf("effects: %s", h.done())
+	}
+}
+
 // TestRetryAsksAgain: a run that failed because nobody answered in time asks again: what became of a call, and whether
 // one may be made.
 func TestRetryAsksAgain(t *testing.T) {

@@ -3,6 +3,7 @@
 package converse
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,9 +53,7 @@ type conversation struct {
 func Carry(
 	ctx context.Context, run *engine.Run, index int, a define.Definition, servers []string, q Request,
 ) (workflow.AgentResult, error) {
-	if a.MaxSteps == 0 {
-		a.MaxSteps = defaultIterations
-	}
+	a.MaxSteps = run.Rounds(cmp.Or(a.MaxSteps, defaultIterations))
 
 	step, err := run.Step(ctx, index, engine.StepInfo{
 		Agent: a.Agent, Description: a.Description, Request: q.Messages[len(q.Messages)-1].Content, Model: a.Model.Model,
