@@ -308,7 +308,7 @@ func (h *house) disturbed(ctx context.Context, runs int, breakThings func(contex
 			h.mu.Unlock()
 
 			how := plain
-			switch i / len(h.kinds) % 4 {
+			switch (i + i/len(h.kinds)) % 4 { // each kind is treated in each way
 			case 1:
 				how = paused
 			case 2:
