@@ -595,7 +595,7 @@ WHERE (r.root_plan_id, r.plan_id) = (
     AND r.queued AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.schedule = $1::text AND NOT o.done AND NOT o.queued)
 `
 
-// Lets the run of a schedule begin that waits longest. The caller holds the schedule.
+// Lets the run of a schedule begin that waits longest. The caller holds the schedule, if it is there.
 func (q *Queries) ScheduleTurn(ctx context.Context, db DBTX, name string) (int64, error) {
 	result, err := db.Exec(ctx, ScheduleTurn, name)
 	if err != nil {

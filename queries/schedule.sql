@@ -126,7 +126,7 @@ WHERE r.schedule IS NOT NULL AND r.queued AND NOT r.done AND r.desired = 'RUN'
     AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.schedule = r.schedule AND NOT o.done AND NOT o.queued);
 
 -- name: ScheduleTurn :execrows
--- Lets the run of a schedule begin that waits longest. The caller holds the schedule.
+-- Lets the run of a schedule begin that waits longest. The caller holds the schedule, if it is there.
 UPDATE actlog.run AS r
 SET queued = false, due_at = now()
 WHERE (r.root_plan_id, r.plan_id) = (

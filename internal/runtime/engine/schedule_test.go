@@ -388,6 +388,46 @@ func TestDeleteSchedule(t *testing.T) {
 	}
 }
 
+// TestRunsOutliveTheirSchedule: a run that waits for others begins when they have ended, also if its schedule is not
+// there any more; one that was stopped and is retried begins, too.
+func TestRunsOutliveTheirSchedule(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]func(h *enginetest.House, waits string){
+		"forgotten": func(h *enginetest.House, _ string) {
+			sql(h, "UPDATE actlog.schedule SET source = 'file', seen_at = now() - interval '40 days'")
+			if err := h.Runs.ForgetTicks(h.T.Context()); err != nil {
+				h.T.Fatal(err)
+			}
+			h.Work(h.Engine)
+		},
+		"deleted": func(h *enginetest.House, waits string) {
+			if err := h.Runs.DeleteSchedule(h.T.Context(), "s"); err != nil {
+				h.T.Fatal(err)
+			}
+			h.Work(h.Engine)
+			h.Await(waits, record.Cancelled)
+			if err := h.Engine.Retry(h.T.Context(), engine.RetryRequest{PlanID: waits}); err != nil {
+				h.T.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := timed(t)
+			put(h, "s", minutely(func(d *define.Schedule) { d.Overlap, d.CatchUp = define.OverlapQueue, define.CatchUpAll }))
+			asOf(h, "s", 2*time.Minute)
+			h.Engine.Look(t.Context())
+			_, runs := ticks(h, "s")
+
+			gone(h, runs[1])
+			h.Await(runs[1], record.Completed)
+			if queued := storetest.Query[bool](t, h.Store, "SELECT bool_or(queued) FROM actlog.run"); queued {
+				t.Error("a run is still said to wait for others")
+			}
+		})
+	}
+}
+
 // TestForgetTicks: the last 1,000 ticks of each schedule stay.
 func TestForgetTicks(t *testing.T) {
 	t.Parallel()

@@ -216,14 +216,14 @@ func (s *Store) TakeTurns(ctx context.Context) error {
 	return nil
 }
 
+// takeTurn lets the next run of a schedule begin, also if the schedule is not there any more.
 func (s *Store) takeTurn(ctx context.Context, name string) error {
 	return s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := queries.ScheduleHold(ctx, tx, name); errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		} else if err != nil {
+		_, err := queries.ScheduleHold(ctx, tx, name)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		_, err := queries.ScheduleTurn(ctx, tx, name)
+		_, err = queries.ScheduleTurn(ctx, tx, name)
 		return err
 	})
 }
