@@ -54,7 +54,7 @@ type ActlogSchedule struct {
 	CatchUp string
 	// For how long a tick that was missed can be made up for, in seconds.
 	WindowSeconds float64
-	// What is started: executor, runName, input, conversationId, project, userId, tags, limits.
+	// What is started: executor, runName, input, conversationId, project, userId, tags, limits, priority, concurrencyKey.
 	Start []byte
 	// Who starts its runs: the name of the API key that defined it; empty: not known.
 	Starter string

@@ -44,7 +44,7 @@ COMMENT ON COLUMN actlog.schedule.jitter_seconds IS 'By how much a tick may be l
 COMMENT ON COLUMN actlog.schedule.overlap IS 'What a tick does while a run of the schedule goes on: skip, queue or cancel.';
 COMMENT ON COLUMN actlog.schedule.catch_up IS 'Which ticks are made up for that were missed: none, last or all.';
 COMMENT ON COLUMN actlog.schedule.window_seconds IS 'For how long a tick that was missed can be made up for, in seconds.';
-COMMENT ON COLUMN actlog.schedule.start IS 'What is started: executor, runName, input, conversationId, project, userId, tags, limits.';
+COMMENT ON COLUMN actlog.schedule.start IS 'What is started: executor, runName, input, conversationId, project, userId, tags, limits, priority, concurrencyKey.';
 COMMENT ON COLUMN actlog.schedule.starter IS 'Who starts its runs: the name of the API key that defined it; empty: not known.';
 COMMENT ON COLUMN actlog.schedule.paused IS 'Whether it does not tick.';
 COMMENT ON COLUMN actlog.schedule.file_paused IS 'Whether the file says that it is paused; null: no file does.';
@@ -87,6 +87,12 @@ CREATE INDEX run_schedule_open ON actlog.run (schedule) WHERE schedule IS NOT NU
 COMMENT ON COLUMN actlog.run.schedule IS 'The schedule that started it; null: none did.';
 COMMENT ON COLUMN actlog.run.tick_at IS 'The tick that started it; null: none did.';
 COMMENT ON COLUMN actlog.run.queued IS 'Whether it begins only when the runs of its schedule before it have ended.';
+
+ALTER TABLE actlog.control_request
+    DROP CONSTRAINT control_action,
+    ADD CONSTRAINT control_action CHECK (action = ANY ('{STOP,PAUSE,RESUME,RETRY,AGAIN,RUN}'));
+COMMENT ON TABLE actlog.control_request IS 'Who asked a run to stop, to pause, to go on, or to go on after it had ended; and who started it as another one again, or by its schedule.';
+COMMENT ON COLUMN actlog.control_request.action IS 'STOP, PAUSE, RESUME or RETRY; AGAIN: it was started with the input of another run; RUN: it was started by its schedule, beside the ticks.';
 
 SELECT actlog.compress_texts(t::regclass) FROM unnest('{actlog.schedule,actlog.schedule_tick,actlog.run}'::text[]) AS t;
 
@@ -147,6 +153,13 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
+
+DELETE FROM actlog.control_request AS c WHERE c.action = 'RUN';
+ALTER TABLE actlog.control_request
+    DROP CONSTRAINT control_action,
+    ADD CONSTRAINT control_action CHECK (action = ANY ('{STOP,PAUSE,RESUME,RETRY,AGAIN}'));
+COMMENT ON TABLE actlog.control_request IS 'Who asked a run to stop, to pause, to go on, or to go on after it had ended; and who started it as another one again.';
+COMMENT ON COLUMN actlog.control_request.action IS 'STOP, PAUSE, RESUME or RETRY; AGAIN: it was started with the input of another run.';
 
 DROP VIEW report.schedule;
 ALTER TABLE actlog.run DROP COLUMN queued, DROP COLUMN tick_at, DROP COLUMN schedule;

@@ -5,6 +5,7 @@ import (
 
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // Starter starts runs.
@@ -20,8 +21,8 @@ type Starter interface {
 	// [runstore.ErrOfFile].
 	PutSchedule(ctx context.Context, name string, d define.Schedule, starter string) (isNew bool, err error)
 	PauseSchedule(ctx context.Context, name string, paused bool) error
-	// RunSchedule starts what a schedule starts, beside its ticks.
-	RunSchedule(ctx context.Context, name, starter, idempotencyKey string) (engine.Started, error)
+	// RunSchedule starts what a schedule starts, for somebody and beside its ticks.
+	RunSchedule(ctx context.Context, name string, by runstore.Who, idempotencyKey string) (engine.Started, error)
 }
 
 // Catalog knows the models, and what can be run by the name of a tool: agents and plan templates.

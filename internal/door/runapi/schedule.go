@@ -41,9 +41,10 @@ type scheduleJSON struct {
 	UserID         *string              `json:"userId"`
 	Tags           []string             `json:"tags"`
 	Limits         *define.Limits       `json:"limits"`
-	NextTicks      []time.Time          `json:"nextTicks"`
-	LastTick       *time.Time           `json:"lastTick"`
-	Error          *string              `json:"error"`
+	placeJSON
+	NextTicks []time.Time `json:"nextTicks"`
+	LastTick  *time.Time  `json:"lastTick"`
+	Error     *string     `json:"error"`
 }
 
 // shownTicks is how many of the next ticks of a schedule are shown.
@@ -66,12 +67,16 @@ func (s *Server) toSchedule(of *runstore.Schedule) (scheduleJSON, error) {
 		}
 	}
 
+	place := placeJSON{runstore.DefaultPriority, optional.Pointer(d.ConcurrencyKey)}
+	if d.Priority != nil {
+		place.Priority = int64(*d.Priority)
+	}
 	return scheduleJSON{
 		Name: of.Name, Source: of.Source, Cron: d.Cron, Timezone: d.Timezone, Jitter: d.Jitter, Overlap: d.Overlap,
 		CatchUp: d.CatchUp, Window: d.Window, Paused: d.Paused, Executor: d.Executor, RunName: optional.Pointer(d.Start.Name),
 		Input: input, ConversationID: optional.Pointer(d.ConversationID), Project: optional.Pointer(d.Project),
-		UserID: optional.Pointer(d.UserID), Tags: orEmpty(d.Tags), Limits: d.Limits, NextTicks: next, LastTick: of.LastAt,
-		Error: of.Error,
+		UserID: optional.Pointer(d.UserID), Tags: orEmpty(d.Tags), Limits: d.Limits, placeJSON: place,
+		NextTicks: next, LastTick: of.LastAt, Error: of.Error,
 	}, nil
 }
 
@@ -165,7 +170,7 @@ var scheduleMembers = []string{"cron", "timezone", "jitter", "overlap", "catchUp
 // scheduleFrom reads a schedule.
 func scheduleFrom(m members) (define.Schedule, error) {
 	o := objectOf(m, "", append(slices.Clone(scheduleMembers), "executor", "name", "input", "conversationId", "project",
-		"userId", "tags", "limits")...)
+		"userId", "tags", "limits", "priority", "concurrencyKey")...)
 	d := define.NewSchedule()
 	text := func(name string, to *string) {
 		if o.given(name) {
@@ -201,7 +206,8 @@ func scheduleFrom(m members) (define.Schedule, error) {
 	}
 	d.Start = define.Start{
 		Executor: r.Executor, Name: r.Name, Input: r.Input, ConversationID: r.ConversationID, Project: r.Project,
-		UserID: r.UserID, Tags: r.Tags, Limits: (*define.Limits)(r.Limits),
+		UserID: r.UserID, Tags: r.Tags, Limits: (*define.Limits)(r.Limits), Priority: r.Priority,
+		ConcurrencyKey: r.ConcurrencyKey,
 	}
 	return d, nil
 }
@@ -236,14 +242,15 @@ func (s *Server) pauseSchedule(paused bool) echo.HandlerFunc {
 		if err := s.starter.PauseSchedule(c.Request().Context(), name, paused); err != nil {
 			return err
 		}
-		s.server.Log().Info("a schedule was paused or resumed", "schedule", name, "paused", paused, "by", by)
+		s.server.Log().Info("a schedule was paused or resumed", "schedule", name, "paused", paused,
+			"by", cmp.Or(by.Claim, by.Name))
 		return s.sendSchedule(c, http.StatusOK, name)
 	}
 }
 
 // runSchedule starts what a schedule starts, beside its ticks.
 func (s *Server) runSchedule(c echo.Context) error {
-	name, _, err := s.asksOfSchedule(c)
+	name, by, err := s.asksOfSchedule(c)
 	if err != nil {
 		return err
 	}
@@ -252,7 +259,7 @@ func (s *Server) runSchedule(c echo.Context) error {
 		return err
 	}
 
-	started, err := s.starter.RunSchedule(c.Request().Context(), name, httpd.KeyOf(c), key)
+	started, err := s.starter.RunSchedule(c.Request().Context(), name, by, key)
 	if err != nil {
 		return notStarted(err)
 	}
@@ -260,27 +267,27 @@ func (s *Server) runSchedule(c echo.Context) error {
 }
 
 // asksOfSchedule reads which schedule is asked for something, and by whom.
-func (s *Server) asksOfSchedule(c echo.Context) (name, by string, err error) {
+func (s *Server) asksOfSchedule(c echo.Context) (name string, by runstore.Who, err error) {
 	q := httpd.QueryOf(c)
 	if name = q.ID("name"); q.Err != nil {
-		return "", "", q.Err
+		return "", by, q.Err
 	}
 	_, m, err := s.readBody(c)
 	if err != nil {
-		return "", "", err
+		return "", by, err
 	}
 
 	o := objectOf(m, "", "by")
-	by = cmp.Or(o.id("by"), httpd.KeyOf(c))
+	by = runstore.Who{Name: httpd.KeyOf(c), Claim: o.id("by")}
 	if o.err != nil {
-		return "", "", refused(o.err)
+		return "", by, refused(o.err)
 	}
 	return name, by, nil
 }
 
 // RunSchedule starts what a schedule starts, as POST /api/v1/schedules/{name}/run does for a starter.
 func (s *Server) RunSchedule(ctx context.Context, name, starter string) (planID string, err error) {
-	started, err := s.starter.RunSchedule(ctx, name, starter, "")
+	started, err := s.starter.RunSchedule(ctx, name, runstore.Who{Name: starter}, "")
 	if err != nil {
 		return "", notStarted(err)
 	}

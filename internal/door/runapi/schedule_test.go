@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 func nightly(set obj) obj {
@@ -38,18 +39,20 @@ func TestSchedules(t *testing.T) {
 	expect(t, a.JSON(t), obj{
 		"name": "nightly", "source": "api", "cron": "0 3 * * *", "timezone": "UTC", "jitter": "0s", "overlap": "skip",
 		"catchUp": "last", "window": "1h", "paused": false, "executor": "agent", "runName": nil, "input.request": "Read.",
-		"conversationId": nil, "project": nil, "userId": nil, "tags.#": 0, "limits": nil, "nextTicks.#": 10, "lastTick": nil,
+		"conversationId": nil, "project": nil, "userId": nil, "tags.#": 0, "limits": nil, "priority": 5, "concurrencyKey": nil, "nextTicks.#": 10, "lastTick": nil,
 		"error": nil,
 	})
 
 	a = c.put(at, nightly(obj{
 		"timezone": "Europe/Berlin", "jitter": "5m", "overlap": "queue", "catchUp": "all", "window": "90m", "paused": true,
 		"conversationId": "c", "project": "shop", "userId": "ann", "tags": []string{"x"}, "limits": obj{"tokens": 5},
+		"priority": 0, "concurrencyKey": "nights",
 	}))
 	wantStatus(t, a, http.StatusOK)
 	all := obj{
 		"timezone": "Europe/Berlin", "jitter": "5m", "overlap": "queue", "catchUp": "all", "window": "1h30m", "paused": true,
 		"conversationId": "c", "project": "shop", "userId": "ann", "tags": []string{"x"}, "limits.tokens": 5, "nextTicks.#": 0,
+		"priority": 0, "concurrencyKey": "nights",
 	}
 	expect(t, a.JSON(t), all)
 	expect(t, c.Read(at), all)
@@ -61,16 +64,20 @@ func TestSchedules(t *testing.T) {
 	wantStatus(t, a, http.StatusOK)
 	expect(t, a.JSON(t), obj{"paused": true, "nextTicks.#": 0})
 
-	a = c.post(at+"/run", "", "Idempotency-Key", "k")
+	a = c.post(at+"/run", obj{"by": "ann"}, "Idempotency-Key", "k")
 	wantStatus(t, a, http.StatusAccepted)
 	id := a.JSON(t).(obj)["planId"].(string)
 	expect(t, c.post(at+"/run", "", "Idempotency-Key", "k").JSON(t), obj{"planId": id})
 
-	of := obj{"planId": id, "schedule.name": "nightly", "schedule.tick": nil}
+	of := obj{"planId": id, "schedule.name": "nightly", "schedule.tick": nil, "priority": 0, "concurrencyKey": "nights"}
 	expect(t, c.run(id), of)
 	expect(t, c.Read("/api/v1/runs?schedule=nightly").(obj)["items"].([]any)[0], of)
 	expect(t, c.Read("/api/v1/runs?schedule=other"), obj{"items.#": 0})
 	expect(t, c.run(c.started()), obj{"schedule": nil})
+	if got := storetest.Query[string](t, c.Store, "SELECT string_agg(concat_ws(' by ', action, claimed_by), ', ') "+
+		"FROM actlog.control_request"); got != "RUN by ann" {
+		t.Errorf("on record: %s", got)
+	}
 
 	wantStatus(t, c.Do(http.MethodDelete, at, nil), http.StatusNoContent)
 	wantProblem(t, c.Do(http.MethodDelete, at, nil), http.StatusNotFound, nil)
@@ -123,6 +130,7 @@ func TestWrongSchedules(t *testing.T) {
 		{"paused", obj{"paused": "yes"}}, {"executor", obj{"executor": nil}}, {"input", obj{"input": nil}},
 		{"limits.tokens", obj{"limits": obj{"tokens": -1}}}, {"startAt", obj{"startAt": "2026-01-01T00:00:00Z"}},
 		{"expiresAt", obj{"expiresAt": "2026-01-01T00:00:00Z"}}, {"every", obj{"every": "5m"}},
+		{"priority", obj{"priority": 10}}, {"priority", obj{"priority": "high"}}, {"concurrencyKey", obj{"concurrencyKey": 5}},
 		{"name", obj{"input": obj{"agent": "nobody", "request": "r"}}},
 	} {
 		wantProblem(t, c.put("/api/v1/schedules/s", nightly(bad.set)), http.StatusUnprocessableEntity, bad.field)

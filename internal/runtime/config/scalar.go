@@ -48,9 +48,12 @@ func (n node) boolean() (b bool) {
 }
 
 // positive returns a whole number from 1 to most.
-func (n node) positive(most int64) (i int64) {
-	if n.is("a whole number", "!!int") && (n.Decode(&i) != nil || i < 1 || i > most) {
-		n.problem("want a whole number from 1 to %d", most)
+func (n node) positive(most int64) int64 { return n.whole(1, most) }
+
+// whole returns a whole number from least to most.
+func (n node) whole(least, most int64) (i int64) {
+	if n.is("a whole number", "!!int") && (n.Decode(&i) != nil || i < least || i > most) {
+		n.problem("want a whole number from %d to %d", least, most)
 		return 0
 	}
 	return i

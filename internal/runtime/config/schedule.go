@@ -28,6 +28,8 @@ func readSchedule(n node, name string, there knownNames) define.Schedule {
 		"userId":         func(n node) { s.UserID = n.word() },
 		"tags":           func(n node) { s.Tags = n.words() },
 		"limits":         func(n node) { s.Limits = new(readLimits(n)) },
+		"priority":       func(n node) { s.Priority = new(int(n.whole(0, 9))) },
+		"concurrencyKey": func(n node) { s.ConcurrencyKey = n.word() },
 	})
 	g.require("cron", "executor", "input")
 	if !g.has("cron") {

@@ -27,6 +27,8 @@ const twoSchedules = `schedules:
     conversationId: c-1
     tags: [night]
     limits: {tokens: 1000}
+    priority: 0
+    concurrencyKey: nights
   each-minute: {cron: "* * * * * *", executor: plan, name: review, input: {}}
 `
 
@@ -45,13 +47,14 @@ func TestSchedules(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if s.Executor != "agent" || s.Project != "shop" || s.UserID != "ann" || s.ConversationID != "c-1" ||
-		len(s.Tags) != 1 || s.Limits.Tokens != 1000 || !strings.Contains(string(s.Input), `"agent":"reader"`) {
+		len(s.Tags) != 1 || s.Limits.Tokens != 1000 || s.Priority == nil || *s.Priority != 0 ||
+		s.ConcurrencyKey != "nights" || !strings.Contains(string(s.Input), `"agent":"reader"`) {
 		t.Errorf("%+v", s.Start)
 	}
 
 	d := c.Schedules["each-minute"]
 	if d.Timezone != "UTC" || d.Jitter != 0 || d.Overlap != define.OverlapSkip || d.CatchUp != define.CatchUpLast ||
-		d.Window != define.Span(time.Hour) || d.Paused || d.Name != "review" {
+		d.Window != define.Span(time.Hour) || d.Paused || d.Name != "review" || d.Priority != nil || d.ConcurrencyKey != "" {
 		t.Errorf("the defaults: %+v", d)
 	}
 }
@@ -74,6 +77,7 @@ func TestWrongSchedules(t *testing.T) {
 		"a: {" + good + ", paused: maybe}":                         "schedules.a.paused: want true or false",
 		"a: {cron: 0 3 * * *, executor: agent, input: {agent: x}}": "schedules.a.input.agent: ",
 		"a: {cron: 0 3 * * *, executor: agent, input: [1]}":        "schedules.a.input: want a mapping",
+		"a: {" + good + ", priority: 10}":                          "schedules.a.priority: want a whole number from 0 to 9",
 		"a: {" + good + ", startAt: x}":                            "schedules.a.startAt: no such key",
 		"a b: {" + good + "}":                                      "a name has at most",
 		"a: {" + good + `, tags: ["${KEY}"]}`:                      "schedules.a.tags",

@@ -28,6 +28,8 @@ type Start struct {
 	UserID         string          `json:"userId,omitempty"`
 	Tags           []string        `json:"tags,omitempty"`
 	Limits         *Limits         `json:"limits,omitempty"`
+	Priority       *int            `json:"priority,omitempty"` // nil: the default
+	ConcurrencyKey string          `json:"concurrencyKey,omitempty"`
 }
 
 // OverlapPolicy says what a tick does while a run of its schedule goes on.

@@ -90,9 +90,10 @@ type Request struct {
 	Schedule string
 	// From is what [Continuing] asked for; nil: it asked for nothing, or that is not on record.
 	From json.RawMessage
-	// AgainOf is the run whose input the request has, perhaps changed, and By who asked for that; empty: none.
+	// AgainOf is the run whose input the request has, perhaps changed; empty: none.
 	AgainOf string
-	By      runstore.Who
+	// By is who asked for what AgainOf started, or Schedule beside its ticks.
+	By runstore.Who
 }
 
 // checkTimes checks when a run is to begin.

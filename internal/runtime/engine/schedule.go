@@ -86,7 +86,9 @@ func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool) er
 }
 
 // RunSchedule starts what a schedule starts, now and for somebody, beside its ticks.
-func (e *Engine) RunSchedule(ctx context.Context, name, starter, idempotencyKey string) (Started, error) {
+func (e *Engine) RunSchedule(
+	ctx context.Context, name string, by runstore.Who, idempotencyKey string,
+) (Started, error) {
 	s, err := e.store.Reader.Schedule(ctx, name)
 	if err != nil {
 		return Started{}, err
@@ -96,7 +98,8 @@ func (e *Engine) RunSchedule(ctx context.Context, name, starter, idempotencyKey 
 		return Started{}, err
 	}
 
-	r := requestOf(name, d.Start, starter)
+	r := requestOf(name, d.Start, by.Name)
+	r.By = by
 	r.IdempotencyKey, r.Body = idempotencyKey, []byte("schedule "+name)
 	return e.Start(ctx, r)
 }
@@ -114,7 +117,8 @@ func timingOf(s *runstore.Schedule) (define.Schedule, *schedule.Timing, error) {
 func requestOf(name string, s define.Start, starter string) Request {
 	return Request{
 		Executor: s.Executor, Name: s.Name, Input: s.Input, ConversationID: s.ConversationID, Project: s.Project,
-		UserID: s.UserID, Tags: s.Tags, Limits: (*Limits)(s.Limits), Starter: starter, Schedule: name,
+		UserID: s.UserID, Tags: s.Tags, Limits: (*Limits)(s.Limits), Priority: s.Priority,
+		ConcurrencyKey: s.ConcurrencyKey, Starter: starter, Schedule: name,
 	}
 }
 

@@ -263,7 +263,7 @@ func TestPauseSchedule(t *testing.T) {
 	}
 
 	for _, key := range []string{"", "k", "k"} {
-		started, err := h.Engine.RunSchedule(t.Context(), "s", "ann", key)
+		started, err := h.Engine.RunSchedule(t.Context(), "s", runstore.Who{Name: "ann"}, key)
 		if err != nil {
 			t.Fatal(err)
 		}

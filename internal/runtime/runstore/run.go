@@ -116,7 +116,7 @@ type NewRun struct {
 	IdempotencyKey, RequestSHA256 string
 	// Asked is what the request had that is not on record otherwise, see [AskedFor]; nil: nothing.
 	Asked json.RawMessage
-	// By is who started it again, if AgainOf is set.
+	// By is who started it, if AgainOf is set, or Schedule without TickAt.
 	By Who
 
 	queued bool // it begins when the runs of its schedule before it have ended
@@ -301,10 +301,7 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 				added = tag.RowsAffected() > 0
 				return nil
 			})
-			if r.AgainOf != "" {
-				q.Queue(db.ControlAdd, string(againAction), optional.Pointer(r.By.Name), optional.Pointer(r.By.Claim), nil, nil,
-					r.RootPlanID, r.PlanID)
-			}
+			r.noteBy(q)
 		},
 		Then: func() ([]record.Change, error) {
 			if !added {

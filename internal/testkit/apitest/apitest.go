@@ -102,7 +102,7 @@ func (nothing) PutSchedule(context.Context, string, define.Schedule, string) (bo
 
 func (nothing) PauseSchedule(context.Context, string, bool) error { return record.ErrNotFound }
 
-func (nothing) RunSchedule(context.Context, string, string, string) (engine.Started, error) {
+func (nothing) RunSchedule(context.Context, string, runstore.Who, string) (engine.Started, error) {
 	return engine.Started{}, record.ErrNotFound
 }
 
