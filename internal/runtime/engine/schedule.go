@@ -50,16 +50,18 @@ func (e *Engine) PutSchedule(
 	if _, err := e.prepare(ctx, parts, requestOf(name, d.Start, starter)); err != nil {
 		return false, err
 	}
-	return e.putSchedule(ctx, runstore.SourceAPI, name, d, starter)
+	return e.putSchedule(ctx, parts, runstore.SourceAPI, name, d, starter)
 }
 
+// putSchedule writes what defines a schedule, but for what must not be on record.
 func (e *Engine) putSchedule(
-	ctx context.Context, source, name string, d define.Schedule, starter string,
+	ctx context.Context, parts Parts, source, name string, d define.Schedule, starter string,
 ) (isNew bool, err error) {
 	timing, err := schedule.NewTiming(name, d)
 	if err != nil {
 		return false, err
 	}
+	d.Input = json.RawMessage(parts.Redact(string(d.Input)))
 	start, err := json.Marshal(d.Start)
 	if err != nil {
 		return false, BadInput("input", "cannot be written as JSON")
@@ -174,7 +176,7 @@ func (e *Engine) fileSchedules(ctx context.Context) ([]string, error) {
 		if _, err := e.prepare(ctx, parts, requestOf(name, d.Start, "")); err != nil {
 			e.config.Logger.Warn("a schedule of the configuration cannot start anything here", "schedule", name, "error", err)
 		}
-		if _, err := e.putSchedule(ctx, runstore.SourceFile, name, d, ""); err != nil {
+		if _, err := e.putSchedule(ctx, parts, runstore.SourceFile, name, d, ""); err != nil {
 			return nil, err
 		}
 	}

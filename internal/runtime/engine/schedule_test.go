@@ -341,6 +341,23 @@ func TestFileSchedules(t *testing.T) {
 	put(h, "nightly", d)
 }
 
+// TestNoSecretInSchedules: what must not be on record is not in a schedule either, whoever defines it.
+func TestNoSecretInSchedules(t *testing.T) {
+	t.Parallel()
+	h := timed(t)
+	h.Parts.Secret = "planted-secret"
+	d := minutely(func(d *define.Schedule) { d.Input = json.RawMessage(`{"agent":"a","request":"Say planted-secret."}`) })
+	h.Parts.Scheduled = map[string]define.Schedule{"of-file": d}
+	h.Engine.Look(t.Context())
+	put(h, "of-request", d)
+
+	for _, name := range []string{"of-file", "of-request"} {
+		if start := string(scheduled(h, name).Start); !strings.Contains(start, "Say [secret].") {
+			t.Errorf("%s: %s", name, start)
+		}
+	}
+}
+
 // TestCannotStart: a tick that this process cannot start stays due, says why, and is missed when its window is over.
 func TestCannotStart(t *testing.T) {
 	t.Parallel()
