@@ -62,6 +62,8 @@ type ActlogSchedule struct {
 	Paused bool
 	// Whether the file says that it is paused; null: no file does.
 	FilePaused *bool
+	// The hash of what the file says of it, in hex digits; null: no file does.
+	FileHash *string
 	// The next tick, before jitter; null: there is none.
 	NextAt *time.Time
 	// When that is started; null: never.
@@ -78,7 +80,7 @@ type ActlogSchedule struct {
 	Error *string
 	// Grows when the schedule is changed, paused or resumed.
 	Version int64
-	// When a process last had it in its file; if the API defines it, when it was last changed.
+	// When a process last had it in its file as it is here; if the API defines it, when it was last changed.
 	SeenAt time.Time
 	// When it was first defined.
 	CreatedAt time.Time

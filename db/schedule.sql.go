@@ -56,7 +56,7 @@ func (q *Queries) ScheduleDelete(ctx context.Context, db DBTX, name string) (int
 }
 
 const ScheduleDue = `-- name: ScheduleDue :many
-SELECT s.name, s.source, s.cron, s.timezone, s.jitter_seconds, s.overlap, s.catch_up, s.window_seconds, s.start, s.starter, s.paused, s.file_paused, s.next_at, s.due_at, s.last_at, s.started, s.skipped, s.missed, s.error, s.version, s.seen_at, s.created_at, s.updated_at
+SELECT s.name, s.source, s.cron, s.timezone, s.jitter_seconds, s.overlap, s.catch_up, s.window_seconds, s.start, s.starter, s.paused, s.file_paused, s.file_hash, s.next_at, s.due_at, s.last_at, s.started, s.skipped, s.missed, s.error, s.version, s.seen_at, s.created_at, s.updated_at
 FROM actlog.schedule AS s
 WHERE s.due_at <= now() AND (s.source = 'api' OR s.name = ANY ($1::text[]))
 ORDER BY s.due_at
@@ -90,6 +90,7 @@ func (q *Queries) ScheduleDue(ctx context.Context, db DBTX, names []string) ([]S
 			&i.ActlogSchedule.Starter,
 			&i.ActlogSchedule.Paused,
 			&i.ActlogSchedule.FilePaused,
+			&i.ActlogSchedule.FileHash,
 			&i.ActlogSchedule.NextAt,
 			&i.ActlogSchedule.DueAt,
 			&i.ActlogSchedule.LastAt,
@@ -135,7 +136,7 @@ func (q *Queries) ScheduleFailed(ctx context.Context, db DBTX, arg ScheduleFaile
 
 const ScheduleFind = `-- name: ScheduleFind :one
 
-SELECT s.name, s.source, s.cron, s.timezone, s.jitter_seconds, s.overlap, s.catch_up, s.window_seconds, s.start, s.starter, s.paused, s.file_paused, s.next_at, s.due_at, s.last_at, s.started, s.skipped, s.missed, s.error, s.version, s.seen_at, s.created_at, s.updated_at, now()::timestamptz AS now
+SELECT s.name, s.source, s.cron, s.timezone, s.jitter_seconds, s.overlap, s.catch_up, s.window_seconds, s.start, s.starter, s.paused, s.file_paused, s.file_hash, s.next_at, s.due_at, s.last_at, s.started, s.skipped, s.missed, s.error, s.version, s.seen_at, s.created_at, s.updated_at, now()::timestamptz AS now
 FROM actlog.schedule AS s
 WHERE s.name = $1::text AND (s.source = 'api' OR s.seen_at > now() - INTERVAL '1 minute')
 `
@@ -164,6 +165,7 @@ func (q *Queries) ScheduleFind(ctx context.Context, db DBTX, name string) (Sched
 		&i.ActlogSchedule.Starter,
 		&i.ActlogSchedule.Paused,
 		&i.ActlogSchedule.FilePaused,
+		&i.ActlogSchedule.FileHash,
 		&i.ActlogSchedule.NextAt,
 		&i.ActlogSchedule.DueAt,
 		&i.ActlogSchedule.LastAt,
@@ -199,7 +201,7 @@ func (q *Queries) ScheduleForget(ctx context.Context, db DBTX, kept int32) error
 }
 
 const ScheduleHold = `-- name: ScheduleHold :one
-SELECT s.name, s.source, s.cron, s.timezone, s.jitter_seconds, s.overlap, s.catch_up, s.window_seconds, s.start, s.starter, s.paused, s.file_paused, s.next_at, s.due_at, s.last_at, s.started, s.skipped, s.missed, s.error, s.version, s.seen_at, s.created_at, s.updated_at, (s.source = 'file' AND s.seen_at > now() - INTERVAL '1 minute')::boolean AS of_file
+SELECT s.name, s.source, s.cron, s.timezone, s.jitter_seconds, s.overlap, s.catch_up, s.window_seconds, s.start, s.starter, s.paused, s.file_paused, s.file_hash, s.next_at, s.due_at, s.last_at, s.started, s.skipped, s.missed, s.error, s.version, s.seen_at, s.created_at, s.updated_at, (s.source = 'file' AND s.seen_at > now() - INTERVAL '1 minute')::boolean AS of_file
 FROM actlog.schedule AS s
 WHERE s.name = $1::text
 FOR NO KEY UPDATE
@@ -227,6 +229,7 @@ func (q *Queries) ScheduleHold(ctx context.Context, db DBTX, name string) (Sched
 		&i.ActlogSchedule.Starter,
 		&i.ActlogSchedule.Paused,
 		&i.ActlogSchedule.FilePaused,
+		&i.ActlogSchedule.FileHash,
 		&i.ActlogSchedule.NextAt,
 		&i.ActlogSchedule.DueAt,
 		&i.ActlogSchedule.LastAt,
@@ -244,7 +247,7 @@ func (q *Queries) ScheduleHold(ctx context.Context, db DBTX, name string) (Sched
 }
 
 const ScheduleList = `-- name: ScheduleList :many
-SELECT s.name, s.source, s.cron, s.timezone, s.jitter_seconds, s.overlap, s.catch_up, s.window_seconds, s.start, s.starter, s.paused, s.file_paused, s.next_at, s.due_at, s.last_at, s.started, s.skipped, s.missed, s.error, s.version, s.seen_at, s.created_at, s.updated_at, now()::timestamptz AS now
+SELECT s.name, s.source, s.cron, s.timezone, s.jitter_seconds, s.overlap, s.catch_up, s.window_seconds, s.start, s.starter, s.paused, s.file_paused, s.file_hash, s.next_at, s.due_at, s.last_at, s.started, s.skipped, s.missed, s.error, s.version, s.seen_at, s.created_at, s.updated_at, now()::timestamptz AS now
 FROM actlog.schedule AS s
 WHERE s.name > $1::text AND (s.source = 'api' OR s.seen_at > now() - INTERVAL '1 minute')
 ORDER BY s.name
@@ -284,6 +287,7 @@ func (q *Queries) ScheduleList(ctx context.Context, db DBTX, arg ScheduleListPar
 			&i.ActlogSchedule.Starter,
 			&i.ActlogSchedule.Paused,
 			&i.ActlogSchedule.FilePaused,
+			&i.ActlogSchedule.FileHash,
 			&i.ActlogSchedule.NextAt,
 			&i.ActlogSchedule.DueAt,
 			&i.ActlogSchedule.LastAt,
@@ -396,16 +400,16 @@ func (q *Queries) SchedulePause(ctx context.Context, db DBTX, arg SchedulePauseP
 
 const SchedulePut = `-- name: SchedulePut :one
 INSERT INTO actlog.schedule AS s (
-    name, source, cron, timezone, jitter_seconds, overlap, catch_up, window_seconds, start, starter, paused, file_paused, next_at, due_at
+    name, source, cron, timezone, jitter_seconds, overlap, catch_up, window_seconds, start, starter, paused, file_paused, file_hash, next_at, due_at
 )
 VALUES (
     $1::text, $2::text, $3::text, $4::text, $5::float8, $6::text, $7::text, $8::float8,
-    $9::json, $10::text, $11::boolean, $12::boolean, $13::timestamptz, $14::timestamptz
+    $9::json, $10::text, $11::boolean, $12::boolean, $13::text, $14::timestamptz, $15::timestamptz
 )
 ON CONFLICT (name) DO UPDATE
 SET source = excluded.source, cron = excluded.cron, timezone = excluded.timezone, jitter_seconds = excluded.jitter_seconds,
     overlap = excluded.overlap, catch_up = excluded.catch_up, window_seconds = excluded.window_seconds, start = excluded.start,
-    starter = excluded.starter, paused = excluded.paused, file_paused = excluded.file_paused, next_at = excluded.next_at, due_at = excluded.due_at,
+    starter = excluded.starter, paused = excluded.paused, file_paused = excluded.file_paused, file_hash = excluded.file_hash, next_at = excluded.next_at, due_at = excluded.due_at,
     error = NULL, version = s.version + 1, seen_at = now(), updated_at = now()
 RETURNING (xmax = 0)::boolean AS is_new
 `
@@ -423,6 +427,7 @@ type SchedulePutParams struct {
 	Starter       string
 	Paused        bool
 	FilePaused    *bool
+	FileHash      *string
 	NextAt        *time.Time
 	DueAt         *time.Time
 }
@@ -442,6 +447,7 @@ func (q *Queries) SchedulePut(ctx context.Context, db DBTX, arg SchedulePutParam
 		arg.Starter,
 		arg.Paused,
 		arg.FilePaused,
+		arg.FileHash,
 		arg.NextAt,
 		arg.DueAt,
 	)
@@ -462,16 +468,46 @@ func (q *Queries) ScheduleQueues(ctx context.Context, db DBTX) (bool, error) {
 	return exists, err
 }
 
-const ScheduleSeen = `-- name: ScheduleSeen :exec
-UPDATE actlog.schedule AS s
-SET seen_at = now()
-WHERE s.name = ANY ($1::text[]) AND s.source = 'file' AND s.seen_at < now() - INTERVAL '10 seconds'
+const ScheduleSeen = `-- name: ScheduleSeen :many
+WITH mine AS (
+    SELECT u.name, u.hash FROM unnest($1::text[], $2::text[]) AS u (name, hash)
+), seen AS (
+    UPDATE actlog.schedule AS s
+    SET seen_at = now()
+    FROM mine AS m
+    WHERE s.name = m.name AND s.source = 'file' AND s.file_hash = m.hash AND s.seen_at < now() - INTERVAL '10 seconds'
+)
+SELECT m.name::text AS name
+FROM mine AS m
+LEFT JOIN actlog.schedule AS s ON s.name = m.name
+WHERE s.name IS NULL OR s.source <> 'file' OR s.file_hash IS DISTINCT FROM m.hash AND s.seen_at <= now() - INTERVAL '1 minute'
 `
 
-// Notes that a process has schedules in its file.
-func (q *Queries) ScheduleSeen(ctx context.Context, db DBTX, names []string) error {
-	_, err := db.Exec(ctx, ScheduleSeen, names)
-	return err
+type ScheduleSeenParams struct {
+	Names  []string
+	Hashes []string
+}
+
+// Notes that a process has schedules in its file as they are here, and returns those that it has to put again: they are not
+// there, a request took them over, or they are of the file of processes that have been silent for a minute.
+func (q *Queries) ScheduleSeen(ctx context.Context, db DBTX, arg ScheduleSeenParams) ([]string, error) {
+	rows, err := db.Query(ctx, ScheduleSeen, arg.Names, arg.Hashes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ScheduleTake = `-- name: ScheduleTake :one

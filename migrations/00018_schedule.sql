@@ -18,6 +18,7 @@ CREATE TABLE actlog.schedule (
     starter         text COLLATE "C" NOT NULL,
     paused          boolean NOT NULL,
     file_paused     boolean,
+    file_hash       text COLLATE "C",
     next_at         timestamptz,
     due_at          timestamptz,
     last_at         timestamptz,
@@ -48,6 +49,7 @@ COMMENT ON COLUMN actlog.schedule.start IS 'What is started: executor, runName, 
 COMMENT ON COLUMN actlog.schedule.starter IS 'Who starts its runs: the name of the API key that defined it; empty: not known.';
 COMMENT ON COLUMN actlog.schedule.paused IS 'Whether it does not tick.';
 COMMENT ON COLUMN actlog.schedule.file_paused IS 'Whether the file says that it is paused; null: no file does.';
+COMMENT ON COLUMN actlog.schedule.file_hash IS 'The hash of what the file says of it, in hex digits; null: no file does.';
 COMMENT ON COLUMN actlog.schedule.next_at IS 'The next tick, before jitter; null: there is none.';
 COMMENT ON COLUMN actlog.schedule.due_at IS 'When that is started; null: never.';
 COMMENT ON COLUMN actlog.schedule.last_at IS 'The last tick; null: there was none.';
@@ -56,7 +58,7 @@ COMMENT ON COLUMN actlog.schedule.skipped IS 'How many ticks started none becaus
 COMMENT ON COLUMN actlog.schedule.missed IS 'How many ticks started none because it was too late.';
 COMMENT ON COLUMN actlog.schedule.error IS 'Why the tick that is due could not be started; null: that is not so.';
 COMMENT ON COLUMN actlog.schedule.version IS 'Grows when the schedule is changed, paused or resumed.';
-COMMENT ON COLUMN actlog.schedule.seen_at IS 'When a process last had it in its file; if the API defines it, when it was last changed.';
+COMMENT ON COLUMN actlog.schedule.seen_at IS 'When a process last had it in its file as it is here; if the API defines it, when it was last changed.';
 COMMENT ON COLUMN actlog.schedule.created_at IS 'When it was first defined.';
 COMMENT ON COLUMN actlog.schedule.updated_at IS 'When it was last changed, paused or resumed.';
 

@@ -40,16 +40,16 @@ SELECT now()::timestamptz AS now;
 -- name: SchedulePut :one
 -- Writes what defines a schedule, and reports whether it is new.
 INSERT INTO actlog.schedule AS s (
-    name, source, cron, timezone, jitter_seconds, overlap, catch_up, window_seconds, start, starter, paused, file_paused, next_at, due_at
+    name, source, cron, timezone, jitter_seconds, overlap, catch_up, window_seconds, start, starter, paused, file_paused, file_hash, next_at, due_at
 )
 VALUES (
     @name::text, @source::text, @cron::text, @timezone::text, @jitter_seconds::float8, @overlap::text, @catch_up::text, @window_seconds::float8,
-    @start::json, @starter::text, @paused::boolean, sqlc.narg('file_paused')::boolean, sqlc.narg('next_at')::timestamptz, sqlc.narg('due_at')::timestamptz
+    @start::json, @starter::text, @paused::boolean, sqlc.narg('file_paused')::boolean, sqlc.narg('file_hash')::text, sqlc.narg('next_at')::timestamptz, sqlc.narg('due_at')::timestamptz
 )
 ON CONFLICT (name) DO UPDATE
 SET source = excluded.source, cron = excluded.cron, timezone = excluded.timezone, jitter_seconds = excluded.jitter_seconds,
     overlap = excluded.overlap, catch_up = excluded.catch_up, window_seconds = excluded.window_seconds, start = excluded.start,
-    starter = excluded.starter, paused = excluded.paused, file_paused = excluded.file_paused, next_at = excluded.next_at, due_at = excluded.due_at,
+    starter = excluded.starter, paused = excluded.paused, file_paused = excluded.file_paused, file_hash = excluded.file_hash, next_at = excluded.next_at, due_at = excluded.due_at,
     error = NULL, version = s.version + 1, seen_at = now(), updated_at = now()
 RETURNING (xmax = 0)::boolean AS is_new;
 
@@ -79,11 +79,21 @@ WHERE s.due_at <= now() AND (s.source = 'api' OR s.name = ANY (@names::text[]))
 ORDER BY s.due_at
 LIMIT 100;
 
--- name: ScheduleSeen :exec
--- Notes that a process has schedules in its file.
-UPDATE actlog.schedule AS s
-SET seen_at = now()
-WHERE s.name = ANY (@names::text[]) AND s.source = 'file' AND s.seen_at < now() - INTERVAL '10 seconds';
+-- name: ScheduleSeen :many
+-- Notes that a process has schedules in its file as they are here, and returns those that it has to put again: they are not
+-- there, a request took them over, or they are of the file of processes that have been silent for a minute.
+WITH mine AS (
+    SELECT u.name, u.hash FROM unnest(@names::text[], @hashes::text[]) AS u (name, hash)
+), seen AS (
+    UPDATE actlog.schedule AS s
+    SET seen_at = now()
+    FROM mine AS m
+    WHERE s.name = m.name AND s.source = 'file' AND s.file_hash = m.hash AND s.seen_at < now() - INTERVAL '10 seconds'
+)
+SELECT m.name::text AS name
+FROM mine AS m
+LEFT JOIN actlog.schedule AS s ON s.name = m.name
+WHERE s.name IS NULL OR s.source <> 'file' OR s.file_hash IS DISTINCT FROM m.hash AND s.seen_at <= now() - INTERVAL '1 minute';
 
 -- name: ScheduleTickAdd :many
 -- Puts what came of ticks on record, and returns those of which that was not known.

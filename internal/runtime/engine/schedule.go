@@ -50,12 +50,12 @@ func (e *Engine) PutSchedule(
 	if _, err := e.prepare(ctx, parts, requestOf(name, d.Start, starter)); err != nil {
 		return false, err
 	}
-	return e.putSchedule(ctx, parts, runstore.SourceAPI, name, d, starter)
+	return e.putSchedule(ctx, parts, name, d, runstore.ScheduleDefinition{Source: runstore.SourceAPI, Starter: starter})
 }
 
-// putSchedule writes what defines a schedule, but for what must not be on record.
+// putSchedule writes what defines a schedule, but for what must not be on record. by has who defines it.
 func (e *Engine) putSchedule(
-	ctx context.Context, parts Parts, source, name string, d define.Schedule, starter string,
+	ctx context.Context, parts Parts, name string, d define.Schedule, by runstore.ScheduleDefinition,
 ) (isNew bool, err error) {
 	timing, err := schedule.NewTiming(name, d)
 	if err != nil {
@@ -68,9 +68,9 @@ func (e *Engine) putSchedule(
 	}
 
 	return e.store.PutSchedule(ctx, runstore.ScheduleDefinition{
-		Name: name, Source: source, Cron: d.Cron, Timezone: d.Timezone, Jitter: time.Duration(d.Jitter),
+		Name: name, Source: by.Source, Cron: d.Cron, Timezone: d.Timezone, Jitter: time.Duration(d.Jitter),
 		Window: time.Duration(d.Window), Overlap: string(d.Overlap), CatchUp: string(d.CatchUp), Start: start,
-		Starter: starter, Paused: d.Paused,
+		Starter: by.Starter, Paused: d.Paused, FileHash: by.FileHash,
 	}, timing)
 }
 
@@ -162,30 +162,62 @@ func (e *Engine) keepSchedules(ctx context.Context) (more bool) {
 	return more
 }
 
-// fileSchedules puts the schedules of the configuration on record, if they have changed. It returns their names.
-func (e *Engine) fileSchedules(ctx context.Context) ([]string, error) {
+// fileSchedules puts the schedules of the configuration on record that have changed there, or are not on record any
+// more. It returns the names of all.
+func (e *Engine) fileSchedules(ctx context.Context) (names []string, err error) {
 	parts, release := e.config.Parts()
 	defer release()
-	all, filed := parts.Schedules(), e.timekeeper.filed
-	names := slices.Sorted(maps.Keys(all))
+	before := e.timekeeper.filed
+	now, hashes, err := e.filed(parts)
+	if err != nil {
+		return nil, err
+	}
+	if len(now) == 0 {
+		e.timekeeper.filed = nil
+		return nil, nil
+	}
+
+	lost, err := e.store.SeeSchedules(ctx, hashes)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.Sorted(maps.Keys(now))
 	for _, name := range names {
-		d := all[name]
-		if before, ok := filed[name]; ok && reflect.DeepEqual(before, d) {
+		d := now[name]
+		if before[name].hash == d.hash && !slices.Contains(lost, name) {
 			continue
 		}
+
 		if _, err := e.prepare(ctx, parts, requestOf(name, d.Start, "")); err != nil {
 			e.config.Logger.Warn("a schedule of the configuration cannot start anything here", "schedule", name, "error", err)
 		}
-		if _, err := e.putSchedule(ctx, parts, runstore.SourceFile, name, d, ""); err != nil {
+		by := runstore.ScheduleDefinition{Source: runstore.SourceFile, FileHash: d.hash}
+		if _, err := e.putSchedule(ctx, parts, name, d.Schedule, by); err != nil {
 			return nil, err
 		}
 	}
 
-	e.timekeeper.filed = maps.Clone(all)
-	if len(names) == 0 {
-		return nil, nil
+	e.timekeeper.filed = now
+	return names, nil
+}
+
+// filed returns the schedules of the configuration, and their hashes: of what can be on record of them.
+func (e *Engine) filed(parts Parts) (all map[string]filedSchedule, hashes map[string]string, err error) {
+	all, hashes = map[string]filedSchedule{}, map[string]string{}
+	for name, d := range parts.Schedules() {
+		of, ok := e.timekeeper.filed[name]
+		if !ok || !reflect.DeepEqual(of.Schedule, d) {
+			of.Schedule = d
+			d.Input = json.RawMessage(parts.Redact(string(d.Input)))
+			text, err := json.Marshal(d)
+			if err != nil {
+				return nil, nil, fmt.Errorf("write schedule %s as JSON: %w", name, err)
+			}
+			of.hash = hash(text)
+		}
+		all[name], hashes[name] = of, of.hash
 	}
-	return names, e.store.SeeSchedules(ctx, names)
+	return all, hashes, nil
 }
 
 // tick decides about the ticks of a schedule that are due. It reports whether more may be.

@@ -341,6 +341,53 @@ func TestFileSchedules(t *testing.T) {
 	put(h, "nightly", d)
 }
 
+// TestFileWinsAgain: what a file defines is on record again, also if its process put it before: when a process with
+// another file has been silent for a minute, and when somebody deleted it or took it over. Two files that are there do
+// not take turns.
+func TestFileWinsAgain(t *testing.T) {
+	t.Parallel()
+	silent := func(h *enginetest.House) { sql(h, "UPDATE actlog.schedule SET seen_at = now() - interval '2 minutes'") }
+	h := timed(t)
+	d := minutely()
+	fileOf := func(cron string) {
+		d.Cron = cron
+		h.Parts.Scheduled = map[string]define.Schedule{"nightly": d}
+	}
+	look := func(e *engine.Engine, cron, want string) {
+		t.Helper()
+		fileOf(cron)
+		e.Look(t.Context())
+		if s := scheduled(h, "nightly"); s.Cron != want || s.Source != runstore.SourceFile {
+			t.Errorf("%s of %s, want %s", s.Cron, s.Source, want)
+		}
+	}
+
+	const older, newer = "0 1 * * *", "0 2 * * *"
+	look(h.Engine, newer, newer)
+	restarted := h.NewEngine(nil)
+	look(restarted, older, older)
+	look(h.Engine, newer, older)
+	look(restarted, older, older)
+
+	silent(h)
+	look(h.Engine, newer, newer)
+	silent(h)
+	put(h, "nightly", d)
+	look(h.Engine, newer, newer)
+
+	silent(h)
+	if err := h.Runs.DeleteSchedule(t.Context(), "nightly"); err != nil {
+		t.Fatal(err)
+	}
+	look(h.Engine, newer, newer)
+
+	version := scheduled(h, "nightly").Version
+	look(h.Engine, newer, newer)
+	if s := scheduled(h, "nightly"); s.Version != version {
+		t.Error("it is put again and again")
+	}
+}
+
 // TestNoSecretInSchedules: what must not be on record is not in a schedule either, whoever defines it.
 func TestNoSecretInSchedules(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,7 @@ type ScheduleDefinition struct {
 	Start          json.RawMessage
 	Starter        string // who defined it; empty: not known
 	Paused         bool
+	FileHash       string // of what the file says of it; empty: no file does
 }
 
 // Schedule is a schedule as it stands.
@@ -68,6 +69,7 @@ func scheduleOf(row db.ActlogSchedule, now time.Time) Schedule {
 			Name: row.Name, Source: row.Source, Cron: row.Cron, Timezone: row.Timezone,
 			Jitter: seconds(row.JitterSeconds), Window: seconds(row.WindowSeconds), Overlap: row.Overlap, CatchUp: row.CatchUp,
 			Start: row.Start, Starter: row.Starter, Paused: row.Paused,
+			FileHash: optional.Value(row.FileHash),
 		},
 		NextAt: row.NextAt, LastAt: row.LastAt, Started: row.Started, Skipped: row.Skipped, Missed: row.Missed,
 		Error: row.Error, Version: row.Version, Now: now,
@@ -114,7 +116,7 @@ func (s *Store) PutSchedule(ctx context.Context, d ScheduleDefinition, timing Ti
 		params := db.SchedulePutParams{
 			Name: d.Name, Source: d.Source, Cron: d.Cron, Timezone: d.Timezone, JitterSeconds: d.Jitter.Seconds(),
 			Overlap: d.Overlap, CatchUp: d.CatchUp, WindowSeconds: d.Window.Seconds(), Start: d.Start, Starter: d.Starter,
-			Paused: d.Paused,
+			Paused: d.Paused, FileHash: optional.Pointer(d.FileHash),
 		}
 		if ofFile {
 			params.FilePaused = &d.Paused
@@ -210,12 +212,18 @@ func (s *Store) DeleteSchedule(ctx context.Context, name string) error {
 	return nil
 }
 
-// SeeSchedules notes that this process has schedules in its file.
-func (s *Store) SeeSchedules(ctx context.Context, names []string) error {
-	if err := queries.ScheduleSeen(ctx, s.DB(), names); err != nil {
-		return fmt.Errorf("note which schedules are in a file: %w", pg.Translate(err))
+// SeeSchedules notes that this process has schedules in its file, with the hashes of what that says of them. It returns
+// the names of those that it has to put, also if it did before: what is on record is not theirs, and of no other process.
+func (s *Store) SeeSchedules(ctx context.Context, hashes map[string]string) (lost []string, err error) {
+	params := db.ScheduleSeenParams{}
+	for name, hash := range hashes {
+		params.Names, params.Hashes = append(params.Names, name), append(params.Hashes, hash)
 	}
-	return nil
+	lost, err = queries.ScheduleSeen(ctx, s.DB(), params)
+	if err != nil {
+		return nil, fmt.Errorf("note which schedules are in a file: %w", pg.Translate(err))
+	}
+	return lost, nil
 }
 
 // keptTicks is how many ticks of each schedule stay on record.
