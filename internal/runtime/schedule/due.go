@@ -59,12 +59,12 @@ func (t *Timing) DueAt(tick time.Time) time.Time {
 func (t *Timing) IsMissed(tick, now time.Time) bool {
 	late := now.Sub(t.DueAt(tick))
 	switch {
-	case late > t.window:
-		return true
-	case late <= onTime || t.catchUp == define.CatchUpAll:
+	case late <= onTime:
 		return false
-	case t.catchUp == define.CatchUpNone:
+	case late > t.window || t.catchUp == define.CatchUpNone:
 		return true
+	case t.catchUp == define.CatchUpAll:
+		return false
 	}
 
 	next := t.Next(tick)

@@ -77,7 +77,10 @@ func TestIsMissed(t *testing.T) {
 		t.Error("the last tick is not made up for")
 	}
 	short := timing(t, "* * * * *", func(s *define.Schedule) { s.Window = define.Span(2 * time.Second) })
-	if !short.IsMissed(at, at.Add(3*time.Second)) {
+	if short.IsMissed(at, at.Add(3*time.Second)) {
+		t.Error("a tick that is on time is missed, because its window is smaller")
+	}
+	if !short.IsMissed(at, at.Add(11*time.Second)) {
 		t.Error("a tick is started after its window")
 	}
 }
