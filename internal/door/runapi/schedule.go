@@ -359,5 +359,8 @@ func (s *Server) cron(c echo.Context) error {
 	if from == nil {
 		from = new(time.Now())
 	}
+	if from.Year() < record.MinYear || from.Year() > record.MaxYear {
+		return httpd.BadField("from", fmt.Sprintf("must lie in the years %d to %d", record.MinYear, record.MaxYear))
+	}
 	return c.JSON(http.StatusOK, map[string]any{"times": ticks.After(*from, n)})
 }

@@ -187,7 +187,8 @@ func TestCron(t *testing.T) {
 	expect(t, c.Read("/api/v1/cron?cron=*+*+*+*+*+*"), obj{"times.#": 10})
 	for query, field := range map[string]string{
 		"": "cron", "cron=x": "cron", "cron=0+0+30+2+*": "cron", "cron=*+*+*+*+*&timezone=x": "timezone",
-		"cron=*+*+*+*+*&n=0": "n", "cron=*+*+*+*+*&n=1001": "n", "cron=*+*+*+*+*&from=x": "from", "x=1": "x",
+		"cron=*+*+*+*+*&n=0": "n", "cron=*+*+*+*+*&n=1001": "n", "cron=*+*+*+*+*&from=x": "from",
+		"cron=0+0+29+2+*&n=1000&from=9990-01-01": "from", "x=1": "x",
 	} {
 		wantProblem(t, c.Get("/api/v1/cron?"+query), http.StatusBadRequest, field)
 	}
