@@ -168,6 +168,25 @@ func TestExpires(t *testing.T) {
 	}
 }
 
+// TestExpiresBehindOne: a run that cannot be ended keeps no other from that.
+func TestExpiresBehindOne(t *testing.T) {
+	t.Parallel()
+	h := timed(t)
+	soon := from(time.Time{}, time.Now().Add(time.Hour))
+	bad, good := h.Start("a", "bad", soon), h.Start("a", "good", soon)
+	sql(h, "UPDATE actlog.run SET expires_at = now() - interval '2 s' WHERE plan_id = $1", bad)
+	sql(h, "UPDATE actlog.run SET expires_at = now() - interval '1 s' WHERE plan_id = $1", good)
+	sql(h, "ALTER TABLE actlog.run ADD CONSTRAINT planted CHECK (NOT done OR plan_id <> '"+bad+"')")
+
+	ended, err := h.Runs.Expire(t.Context())
+	if len(ended) != 1 || err == nil || !strings.Contains(err.Error(), bad) {
+		t.Errorf("%d runs ended: %v", len(ended), err)
+	}
+	if state := detail(h, good).State; state != record.Cancelled {
+		t.Errorf("the run behind it is %s", state)
+	}
+}
+
 // TestExpiresOnce: a run is either begun or ended, however many workers and others look at the same time.
 func TestExpiresOnce(t *testing.T) {
 	t.Parallel()

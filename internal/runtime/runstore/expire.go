@@ -28,16 +28,19 @@ func (s *Store) Expire(ctx context.Context) (executors []string, err error) {
 		return nil, fmt.Errorf("look which runs nobody began in time: %w", pg.Translate(err))
 	}
 
+	var failed []error
 	for _, root := range runs {
 		executor, err := s.expire(ctx, root)
-		if err != nil {
-			return executors, fmt.Errorf("end run %s, which nobody began in time: %w", root, err)
-		}
-		if executor != "" {
+		switch {
+		case ctx.Err() != nil:
+			return executors, errors.Join(append(failed, err)...)
+		case err != nil: // those behind it end all the same
+			failed = append(failed, fmt.Errorf("end run %s, which nobody began in time: %w", root, err))
+		case executor != "":
 			executors = append(executors, executor)
 		}
 	}
-	return executors, nil
+	return executors, errors.Join(failed...)
 }
 
 // expire ends a run, and returns its executor, unless it need not end any more.
