@@ -59,17 +59,30 @@ const ScheduleDue = `-- name: ScheduleDue :many
 SELECT s.name, s.source, s.cron, s.timezone, s.jitter_seconds, s.overlap, s.catch_up, s.window_seconds, s.start, s.starter, s.paused, s.file_paused, s.file_hash, s.next_at, s.due_at, s.last_at, s.started, s.skipped, s.missed, s.error, s.version, s.seen_at, s.created_at, s.updated_at
 FROM actlog.schedule AS s
 WHERE s.due_at <= now() AND (s.source = 'api' OR s.name = ANY ($1::text[]))
-ORDER BY s.due_at
-LIMIT 100
+    AND (s.due_at, s.name) > ($2::timestamptz, $3::text)
+ORDER BY s.due_at, s.name
+LIMIT $4::integer
 `
+
+type ScheduleDueParams struct {
+	Names      []string
+	AfterDueAt time.Time
+	AfterName  string
+	Most       int32
+}
 
 type ScheduleDueRow struct {
 	ActlogSchedule ActlogSchedule
 }
 
-// Returns the schedules of which a tick is due: those of requests, and those that a process has in its file.
-func (q *Queries) ScheduleDue(ctx context.Context, db DBTX, names []string) ([]ScheduleDueRow, error) {
-	rows, err := db.Query(ctx, ScheduleDue, names)
+// Returns schedules of which a tick is due, behind one: those of requests, and those that a process has in its file.
+func (q *Queries) ScheduleDue(ctx context.Context, db DBTX, arg ScheduleDueParams) ([]ScheduleDueRow, error) {
+	rows, err := db.Query(ctx, ScheduleDue,
+		arg.Names,
+		arg.AfterDueAt,
+		arg.AfterName,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -72,12 +72,13 @@ SET desired = 'CANCEL', signals = r.signals + 1, due_at = CASE WHEN r.worker_id 
 WHERE r.schedule = @name::text AND r.queued AND NOT r.done AND r.desired <> 'CANCEL';
 
 -- name: ScheduleDue :many
--- Returns the schedules of which a tick is due: those of requests, and those that a process has in its file.
+-- Returns schedules of which a tick is due, behind one: those of requests, and those that a process has in its file.
 SELECT sqlc.embed(s)
 FROM actlog.schedule AS s
 WHERE s.due_at <= now() AND (s.source = 'api' OR s.name = ANY (@names::text[]))
-ORDER BY s.due_at
-LIMIT 100;
+    AND (s.due_at, s.name) > (@after_due_at::timestamptz, @after_name::text)
+ORDER BY s.due_at, s.name
+LIMIT @most::integer;
 
 -- name: ScheduleSeen :many
 -- Notes that a process has schedules in its file as they are here, and returns those that it has to put again: they are not

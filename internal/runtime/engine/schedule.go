@@ -144,12 +144,17 @@ func (e *Engine) keepSchedules(ctx context.Context) (more bool) {
 	if failed(err) {
 		return false
 	}
-	due, err := e.store.DueSchedules(ctx, names)
-	if failed(err) {
-		return false
-	}
-	for i := range due {
-		more = e.tick(ctx, &due[i]) || more
+	var last runstore.Schedule
+	for n := runstore.DueAtOnce; n == runstore.DueAtOnce; { // those behind many that cannot start have their turn
+		due, err := e.store.DueSchedules(ctx, names, last)
+		if failed(err) {
+			return false
+		}
+		for i := range due {
+			more = e.tick(ctx, &due[i]) || more
+			last = due[i]
+		}
+		n = len(due)
 	}
 
 	if failed(e.store.TakeTurns(ctx)) {

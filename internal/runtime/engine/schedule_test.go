@@ -429,6 +429,24 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
+// TestCannotStartBeforeOne: many schedules that cannot start keep no other one from that.
+func TestCannotStartBeforeOne(t *testing.T) {
+	t.Parallel()
+	h := timed(t)
+	put(h, "a", minutely())
+	asOf(h, "a", 2*time.Minute)
+	sql(h, `INSERT INTO actlog.schedule (name, source, cron, timezone, jitter_seconds, overlap, catch_up, window_seconds, start,
+			starter, paused, next_at, due_at)
+		SELECT 'z' || n, source, cron, timezone, jitter_seconds, overlap, catch_up, window_seconds, '{"executor":"none"}', starter,
+			paused, next_at, due_at FROM actlog.schedule, generate_series(1, 150) AS n`)
+	sql(h, "UPDATE actlog.schedule SET name = 'zz' WHERE name = 'a'")
+
+	h.Engine.Look(t.Context())
+	if _, runs := ticks(h, "zz"); len(runs) != 1 {
+		t.Errorf("%d runs were started behind those that cannot", len(runs))
+	}
+}
+
 // TestDeleteSchedule: its runs stay, those that wait for others are stopped, and another one of the name begins anew.
 func TestDeleteSchedule(t *testing.T) {
 	t.Parallel()

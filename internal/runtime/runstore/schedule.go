@@ -43,6 +43,7 @@ type ScheduleDefinition struct {
 type Schedule struct {
 	ScheduleDefinition
 	NextAt                   *time.Time // nil: there is no next tick
+	DueAt                    *time.Time // when that is started
 	LastAt                   *time.Time // nil: there was none
 	Started, Skipped, Missed int64
 	// Error is why the tick that is due could not be started; nil: that is not so.
@@ -71,7 +72,7 @@ func scheduleOf(row db.ActlogSchedule, now time.Time) Schedule {
 			Start: row.Start, Starter: row.Starter, Paused: row.Paused,
 			FileHash: optional.Value(row.FileHash),
 		},
-		NextAt: row.NextAt, LastAt: row.LastAt, Started: row.Started, Skipped: row.Skipped, Missed: row.Missed,
+		NextAt: row.NextAt, DueAt: row.DueAt, LastAt: row.LastAt, Started: row.Started, Skipped: row.Skipped, Missed: row.Missed,
 		Error: row.Error, Version: row.Version, Now: now,
 	}
 }

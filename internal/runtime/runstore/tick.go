@@ -24,9 +24,16 @@ const (
 	TickMissed  = "missed"  // it was too late
 )
 
-// DueSchedules returns schedules of which a tick is due: those of requests, and those of some names, which a file has.
-func (s *Store) DueSchedules(ctx context.Context, names []string) ([]Schedule, error) {
-	rows, err := queries.ScheduleDue(ctx, s.DB(), append([]string{}, names...))
+// DueAtOnce bounds how many schedules [Store.DueSchedules] returns.
+const DueAtOnce = 100
+
+// DueSchedules returns some schedules of which a tick is due, the longest due first: those of requests, and those of
+// some names, which a file has. after is the last one of those before; zero: these are the first.
+func (s *Store) DueSchedules(ctx context.Context, names []string, after Schedule) ([]Schedule, error) {
+	rows, err := queries.ScheduleDue(ctx, s.DB(), db.ScheduleDueParams{
+		Names: append([]string{}, names...), AfterDueAt: optional.Value(after.DueAt), AfterName: after.Name,
+		Most: DueAtOnce,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look which schedules are due: %w", pg.Translate(err))
 	}
