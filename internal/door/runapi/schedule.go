@@ -356,6 +356,7 @@ func (s *Server) cron(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if from == nil {
 		from = new(time.Now())
 	}

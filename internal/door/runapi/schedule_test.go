@@ -39,7 +39,8 @@ func TestSchedules(t *testing.T) {
 	expect(t, a.JSON(t), obj{
 		"name": "nightly", "source": "api", "cron": "0 3 * * *", "timezone": "UTC", "jitter": "0s", "overlap": "skip",
 		"catchUp": "last", "window": "1h", "paused": false, "executor": "agent", "runName": nil, "input.request": "Read.",
-		"conversationId": nil, "project": nil, "userId": nil, "tags.#": 0, "limits": nil, "priority": 5, "concurrencyKey": nil, "nextTicks.#": 10, "lastTick": nil,
+		"conversationId": nil, "project": nil, "userId": nil, "tags.#": 0, "limits": nil, "nextTicks.#": 10, "lastTick": nil,
+		"priority": 5, "concurrencyKey": nil,
 		"error": nil,
 	})
 
@@ -130,7 +131,8 @@ func TestWrongSchedules(t *testing.T) {
 		{"paused", obj{"paused": "yes"}}, {"executor", obj{"executor": nil}}, {"input", obj{"input": nil}},
 		{"limits.tokens", obj{"limits": obj{"tokens": -1}}}, {"startAt", obj{"startAt": "2026-01-01T00:00:00Z"}},
 		{"expiresAt", obj{"expiresAt": "2026-01-01T00:00:00Z"}}, {"every", obj{"every": "5m"}},
-		{"priority", obj{"priority": 10}}, {"priority", obj{"priority": "high"}}, {"concurrencyKey", obj{"concurrencyKey": 5}},
+		{"priority", obj{"priority": 10}}, {"priority", obj{"priority": "high"}},
+		{"concurrencyKey", obj{"concurrencyKey": 5}},
 		{"name", obj{"input": obj{"agent": "nobody", "request": "r"}}},
 	} {
 		wantProblem(t, c.put("/api/v1/schedules/s", nightly(bad.set)), http.StatusUnprocessableEntity, bad.field)

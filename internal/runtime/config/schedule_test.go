@@ -46,6 +46,7 @@ func TestSchedules(t *testing.T) {
 		!s.Paused {
 		t.Errorf("%+v", s)
 	}
+
 	if s.Executor != "agent" || s.Project != "shop" || s.UserID != "ann" || s.ConversationID != "c-1" ||
 		len(s.Tags) != 1 || s.Limits.Tokens != 1000 || s.Priority == nil || *s.Priority != 0 ||
 		s.ConcurrencyKey != "nights" || !strings.Contains(string(s.Input), `"agent":"reader"`) {

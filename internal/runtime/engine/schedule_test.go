@@ -435,6 +435,7 @@ func TestCannotStartBeforeOne(t *testing.T) {
 	h := timed(t)
 	put(h, "a", minutely())
 	asOf(h, "a", 2*time.Minute)
+
 	sql(h, `INSERT INTO actlog.schedule (name, source, cron, timezone, jitter_seconds, overlap, catch_up, window_seconds, start,
 			starter, paused, next_at, due_at)
 		SELECT 'z' || n, source, cron, timezone, jitter_seconds, overlap, catch_up, window_seconds, '{"executor":"none"}', starter,

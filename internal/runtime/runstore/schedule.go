@@ -72,8 +72,8 @@ func scheduleOf(row db.ActlogSchedule, now time.Time) Schedule {
 			Start: row.Start, Starter: row.Starter, Paused: row.Paused,
 			FileHash: optional.Value(row.FileHash),
 		},
-		NextAt: row.NextAt, DueAt: row.DueAt, LastAt: row.LastAt, Started: row.Started, Skipped: row.Skipped, Missed: row.Missed,
-		Error: row.Error, Version: row.Version, Now: now,
+		NextAt: row.NextAt, DueAt: row.DueAt, LastAt: row.LastAt, Started: row.Started, Skipped: row.Skipped,
+		Missed: row.Missed, Error: row.Error, Version: row.Version, Now: now,
 	}
 }
 
@@ -214,7 +214,8 @@ func (s *Store) DeleteSchedule(ctx context.Context, name string) error {
 }
 
 // SeeSchedules notes that this process has schedules in its file, with the hashes of what that says of them. It returns
-// the names of those that it has to put, also if it did before: what is on record is not theirs, and of no other process.
+// the names of those that it has to put, also if it did before: what is on record is neither its own nor that of
+// another process.
 func (s *Store) SeeSchedules(ctx context.Context, hashes map[string]string) (lost []string, err error) {
 	params := db.ScheduleSeenParams{}
 	for name, hash := range hashes {
