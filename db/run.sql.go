@@ -487,17 +487,18 @@ chosen AS MATERIALIZED (
         SELECT x.root_plan_id, x.plan_id
         FROM actlog.run AS x
         WHERE x.root_plan_id = t.root_plan_id AND x.plan_id = t.plan_id AND NOT x.done AND x.worker_id IS NULL AND x.due_at <= now()
+            AND (x.desired = 'RUN') = t.begins -- else it was not asked whether it may begin
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS r
-    LEFT JOIN LATERAL (
+    LEFT JOIN LATERAL ( -- its tree, if that takes places now or still has them
         SELECT y.plan_id
         FROM actlog.run AS y
-        WHERE t.takes AND y.root_plan_id = t.root_plan_id AND y.plan_id = t.root_plan_id
+        WHERE t.begins AND y.root_plan_id = t.root_plan_id AND y.plan_id = t.root_plan_id AND NOT y.done AND (t.takes OR y.placed)
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS k ON true
-    WHERE NOT t.takes OR k.plan_id IS NOT NULL
+    WHERE NOT t.begins OR k.plan_id IS NOT NULL
     LIMIT $4::integer -- so that no more are locked
 ),
 waits AS MATERIALIZED ( -- the others, if what was chosen leaves no place for them
@@ -564,11 +565,11 @@ claimed AS (
         SELECT o.root_plan_id, o.plan_id, o.plan_id = o.root_plan_id AND bool_or(o.takes) OVER (PARTITION BY o.root_plan_id) AS roots FROM chosen AS o
     ) AS c
     WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
-    RETURNING r.root_plan_id, r.plan_id, r.epoch
+    RETURNING r.root_plan_id, r.plan_id, r.epoch, r.desired
 )
-SELECT c.root_plan_id, c.plan_id, c.epoch, false AS waits FROM claimed AS c
+SELECT c.root_plan_id, c.plan_id, c.epoch, c.desired, false AS waits FROM claimed AS c
 UNION ALL
-SELECT b.root_plan_id, b.plan_id, 0, true FROM blocked AS b
+SELECT b.root_plan_id, b.plan_id, 0, 'RUN', true FROM blocked AS b
 `
 
 type RunClaimParams struct {
@@ -588,6 +589,7 @@ type RunClaimRow struct {
 	RootPlanID string
 	PlanID     string
 	Epoch      int64
+	Desired    string
 	Waits      bool
 }
 
@@ -621,6 +623,7 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.RootPlanID,
 			&i.PlanID,
 			&i.Epoch,
+			&i.Desired,
 			&i.Waits,
 		); err != nil {
 			return nil, err
@@ -637,18 +640,19 @@ const RunClaimed = `-- name: RunClaimed :many
 SELECT
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.priority,
-    r.epoch, r.takeovers, r.lost, r.desired,
+    r.epoch, r.takeovers, r.lost, u.desired::text AS desired,
     EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
     r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt
-FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (root_plan_id, plan_id, epoch)
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS u (root_plan_id, plan_id, epoch, desired)
 JOIN actlog.run AS r ON r.root_plan_id = u.root_plan_id AND r.plan_id = u.plan_id
-WHERE r.worker_id = $4::text AND r.epoch = u.epoch
+WHERE r.worker_id = $5::text AND r.epoch = u.epoch
 `
 
 type RunClaimedParams struct {
 	RootPlanIds []string
 	PlanIds     []string
 	Epochs      []int64
+	Desired     []string
 	WorkerID    string
 }
 
@@ -682,12 +686,13 @@ type RunClaimedRow struct {
 	ParentAttempt     *int32
 }
 
-// Returns runs that a worker has claimed.
+// Returns runs that a worker has claimed. What they should do is what RunClaim returned: it may have changed since.
 func (q *Queries) RunClaimed(ctx context.Context, db DBTX, arg RunClaimedParams) ([]RunClaimedRow, error) {
 	rows, err := db.Query(ctx, RunClaimed,
 		arg.RootPlanIds,
 		arg.PlanIds,
 		arg.Epochs,
+		arg.Desired,
 		arg.WorkerID,
 	)
 	if err != nil {

@@ -416,17 +416,18 @@ chosen AS MATERIALIZED (
         SELECT x.root_plan_id, x.plan_id
         FROM actlog.run AS x
         WHERE x.root_plan_id = t.root_plan_id AND x.plan_id = t.plan_id AND NOT x.done AND x.worker_id IS NULL AND x.due_at <= now()
+            AND (x.desired = 'RUN') = t.begins -- else it was not asked whether it may begin
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS r
-    LEFT JOIN LATERAL (
+    LEFT JOIN LATERAL ( -- its tree, if that takes places now or still has them
         SELECT y.plan_id
         FROM actlog.run AS y
-        WHERE t.takes AND y.root_plan_id = t.root_plan_id AND y.plan_id = t.root_plan_id
+        WHERE t.begins AND y.root_plan_id = t.root_plan_id AND y.plan_id = t.root_plan_id AND NOT y.done AND (t.takes OR y.placed)
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS k ON true
-    WHERE NOT t.takes OR k.plan_id IS NOT NULL
+    WHERE NOT t.begins OR k.plan_id IS NOT NULL
     LIMIT @runs::integer -- so that no more are locked
 ),
 waits AS MATERIALIZED ( -- the others, if what was chosen leaves no place for them
@@ -493,21 +494,21 @@ claimed AS (
         SELECT o.root_plan_id, o.plan_id, o.plan_id = o.root_plan_id AND bool_or(o.takes) OVER (PARTITION BY o.root_plan_id) AS roots FROM chosen AS o
     ) AS c
     WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
-    RETURNING r.root_plan_id, r.plan_id, r.epoch
+    RETURNING r.root_plan_id, r.plan_id, r.epoch, r.desired
 )
-SELECT c.root_plan_id, c.plan_id, c.epoch, false AS waits FROM claimed AS c
+SELECT c.root_plan_id, c.plan_id, c.epoch, c.desired, false AS waits FROM claimed AS c
 UNION ALL
-SELECT b.root_plan_id, b.plan_id, 0, true FROM blocked AS b;
+SELECT b.root_plan_id, b.plan_id, 0, 'RUN', true FROM blocked AS b;
 
 -- name: RunClaimed :many
--- Returns runs that a worker has claimed.
+-- Returns runs that a worker has claimed. What they should do is what RunClaim returned: it may have changed since.
 SELECT
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.priority,
-    r.epoch, r.takeovers, r.lost, r.desired,
+    r.epoch, r.takeovers, r.lost, u.desired::text AS desired,
     EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
     r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt
-FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @epochs::bigint[]) AS u (root_plan_id, plan_id, epoch)
+FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @epochs::bigint[], @desired::text[]) AS u (root_plan_id, plan_id, epoch, desired)
 JOIN actlog.run AS r ON r.root_plan_id = u.root_plan_id AND r.plan_id = u.plan_id
 WHERE r.worker_id = @worker_id::text AND r.epoch = u.epoch;
 

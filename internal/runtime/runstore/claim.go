@@ -90,17 +90,17 @@ func (s *Store) claim(ctx context.Context, c Claim) (claimed db.RunClaimedParams
 	runs := q.Queue(db.RunClaim, c.Alone, c.Provides, c.LoneAt, c.Runs, c.Most.PerKey, c.Most.PerOwner, places, most,
 		c.WorkerID, c.Release)
 	runs.Query(func(rows pgx.Rows) error {
-		var root, plan string
+		var root, plan, desired string
 		var epoch int64
 		var waits bool
-		_, err := pgx.ForEachRow(rows, []any{&root, &plan, &epoch, &waits}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&root, &plan, &epoch, &desired, &waits}, func() error {
 			if waits {
 				blocked = true
 				return nil
 			}
 
 			claimed.RootPlanIds, claimed.PlanIds = append(claimed.RootPlanIds, root), append(claimed.PlanIds, plan)
-			claimed.Epochs = append(claimed.Epochs, epoch)
+			claimed.Epochs, claimed.Desired = append(claimed.Epochs, epoch), append(claimed.Desired, desired)
 			return nil
 		})
 		return err

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
@@ -466,5 +468,99 @@ func TestClaimsTakeTurns(t *testing.T) {
 		if sum := claimed[0] + claimed[1] + claimed[2] + claimed[3] + claimed[4] + claimed[5]; sum != 2 {
 			t.Errorf("round %d: %v were claimed", round, claimed)
 		}
+	}
+}
+
+// meanwhile starts f while another session holds a lock, and commits a change of that session when f has come so far.
+func meanwhile(t *testing.T, s *runstore.Store, lock string, f func(), soFar func() bool, change string) {
+	t.Helper()
+	var going sync.WaitGroup
+	defer going.Wait()
+	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), lock); err != nil {
+			return err
+		}
+		going.Go(f)
+		storetest.Until(t, "it comes so far", soFar)
+
+		_, err := tx.Exec(t.Context(), change)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPlaceIsChecked checks that what a claim knows of a run still holds when it takes it: the run changes after the
+// claim has looked at what is due.
+func TestPlaceIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before func(*testing.T, *runstore.Store)
+		change string
+	}{
+		"resumed": {
+			func(t *testing.T, s *runstore.Store) {
+				t.Helper()
+				control(t, s, "r1", runstore.Pause)
+			},
+			"UPDATE actlog.run SET desired = 'RUN', signals = signals + 1 WHERE plan_id = 'r1'",
+		},
+		"idle": {
+			func(t *testing.T, s *runstore.Store) {
+				t.Helper()
+				leaveIn(t, s, claims(t, s, runstore.Most{}, "r1")[0].Lease, record.Running, runstore.Release())
+			},
+			"UPDATE actlog.run SET placed = false WHERE plan_id = 'r1'",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			addWorker(t, s, "w", time.Hour)
+			startRun(t, s, runOf("r1", "a", "", "", ""))
+			c.before(t, s)
+			first := runOf("r0", "a", "", "", "")
+			first.Priority = 9
+			startRun(t, s, first)
+
+			// A claim asks which places r0 takes after it has looked at what is due.
+			storetest.Exec(t, s.Store, `CREATE OR REPLACE FUNCTION actlog.places_of(agent text, project text, owner text, root_plan_id text)
+				RETURNS text[] LANGUAGE plpgsql AS $$
+				BEGIN PERFORM pg_advisory_xact_lock(42); RETURN ARRAY['agent:' || agent]; END $$`)
+			waits := func() bool {
+				return storetest.Query[int](t, s.Store, `SELECT count(*) FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
+					WHERE d.datname = current_database() AND l.locktype = 'advisory' AND l.objid = 42 AND NOT l.granted`) == 1
+			}
+
+			var claimed []runstore.Claimed
+			meanwhile(t, s, "SELECT pg_advisory_xact_lock(42)", func() {
+				claimed = within(t, s, "w", 2, runstore.Most{Places: map[string]int{"agent:a": 1}, PerKey: 1})
+			}, waits, c.change)
+			if got := planIDs(claimed); !slices.Equal(got, []string{"r0"}) {
+				t.Errorf("claimed %v, for one place", got)
+			}
+		})
+	}
+}
+
+// TestClaimedToPause checks that a run that was claimed to pause does so, also if it is resumed before its worker knows
+// more of it.
+func TestClaimedToPause(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	addWorker(t, s, "w", time.Hour)
+	startRun(t, s, runOf("r0", "a", "", "", ""))
+	control(t, s, "r0", runstore.Pause)
+	isHeld := func() bool {
+		return storetest.Query[bool](t, s.Store, "SELECT worker_id IS NOT NULL FROM actlog.run WHERE plan_id = 'r0'")
+	}
+
+	// What a run is, is read after it was claimed, and with it the table that is locked.
+	var claimed []runstore.Claimed
+	meanwhile(t, s, "LOCK TABLE actlog.model_wait IN ACCESS EXCLUSIVE MODE", func() {
+		claimed = within(t, s, "w", 1, runstore.Most{})
+	}, isHeld, "UPDATE actlog.run SET desired = 'RUN', signals = signals + 1")
+	if len(claimed) != 1 || claimed[0].Desired != runstore.DesiredPause {
+		t.Errorf("claimed %+v", claimed)
 	}
 }
