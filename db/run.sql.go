@@ -550,10 +550,20 @@ tree AS ( -- a run below the root takes places for it, and for all that waits fo
     UPDATE actlog.run AS r
     SET placed = r.placed OR r.plan_id = r.root_plan_id, keyed = r.keyed OR r.plan_id = r.root_plan_id AND r.concurrency_key IS NOT NULL,
         due_at = CASE WHEN r.blocked IS NOT NULL AND r.worker_id IS NULL THEN COALESCE(r.due_at, now()) ELSE r.due_at END
-    FROM chosen AS c
-    WHERE c.takes AND r.root_plan_id = c.root_plan_id AND NOT r.done
-        AND NOT EXISTS (SELECT FROM chosen AS o WHERE o.root_plan_id = r.root_plan_id AND o.plan_id = r.plan_id)
-        AND (r.plan_id = r.root_plan_id OR r.blocked IS NOT NULL AND r.due_at IS NULL AND r.worker_id IS NULL)
+    FROM (
+        SELECT z.root_plan_id, z.plan_id
+        FROM chosen AS c
+        CROSS JOIN LATERAL (
+            SELECT x.root_plan_id, x.plan_id
+            FROM actlog.run AS x
+            WHERE x.root_plan_id = c.root_plan_id AND NOT x.done
+                AND (x.plan_id = x.root_plan_id OR x.blocked IS NOT NULL AND x.due_at IS NULL AND x.worker_id IS NULL)
+            OFFSET 0
+            FOR NO KEY UPDATE SKIP LOCKED -- one that somebody has locked is made due later, at the latest when the tree gives its places back
+        ) AS z
+        WHERE c.takes AND NOT EXISTS (SELECT FROM chosen AS o WHERE o.root_plan_id = z.root_plan_id AND o.plan_id = z.plan_id)
+    ) AS f
+    WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
 ),
 claimed AS (
     UPDATE actlog.run AS r

@@ -193,16 +193,11 @@ func control(t *testing.T, s *runstore.Store, planID string, action runstore.Act
 	}
 }
 
-// TestPlaceOfATree checks that a tree has one place for all of its runs, which it gives back when nothing in it goes
-// on.
-func TestPlaceOfATree(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	addWorker(t, s, "w", time.Hour)
-	most := runstore.Most{Places: map[string]int{"agent:a": 1}, PerKey: 1}
+// treeOfTwo starts r0, and r1, of agent a. It returns the leases of x and y, which are below r0 and have its place.
+func treeOfTwo(t *testing.T, s *runstore.Store, most runstore.Most) (x, y runstore.Lease) {
+	t.Helper()
 	startRun(t, s, runOf("r0", "a", "", "", ""))
 	startRun(t, s, runOf("r1", "a", "", "", ""))
-
 	root := claims(t, s, most, "r0")[0].Lease
 	below := func(id string) runstore.RunOp {
 		r := runOf(id, "a", "", "", "")
@@ -218,19 +213,35 @@ func TestPlaceOfATree(t *testing.T) {
 		t.Fatal(err)
 	}
 	leaveIn(t, s, root, record.Running, runstore.Park(time.Time{}))
-	both := claims(t, s, most, "x", "y") // the tree has its place
+	both := claims(t, s, most, "x", "y")
+	return both[0].Lease, both[1].Lease
+}
 
-	leaveIn(t, s, both[0].Lease, record.Waiting, runstore.Park(time.Time{}))
-	claims(t, s, most) // the other one goes on
-	leaveIn(t, s, both[1].Lease, record.Waiting, runstore.Park(time.Time{}))
-	other := claims(t, s, most, "r1")
-
-	for _, id := range []string{"x", "y"} {
+// pauseAndResume makes runs that wait go on again, as soon as there is a place.
+func pauseAndResume(t *testing.T, s *runstore.Store, most runstore.Most, planIDs ...string) {
+	t.Helper()
+	for _, id := range planIDs {
 		control(t, s, id, runstore.Pause)
 		leaveIn(t, s, claims(t, s, most, id)[0].Lease, record.Paused, runstore.Park(time.Time{}))
 		control(t, s, id, runstore.Resume)
 	}
 	claims(t, s, most)
+}
+
+// TestPlaceOfATree checks that a tree has one place for all of its runs, which it gives back when nothing in it goes
+// on.
+func TestPlaceOfATree(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	addWorker(t, s, "w", time.Hour)
+	most := runstore.Most{Places: map[string]int{"agent:a": 1}, PerKey: 1}
+	x, y := treeOfTwo(t, s, most)
+
+	leaveIn(t, s, x, record.Waiting, runstore.Park(time.Time{}))
+	claims(t, s, most) // the other one goes on
+	leaveIn(t, s, y, record.Waiting, runstore.Park(time.Time{}))
+	other := claims(t, s, most, "r1")
+	pauseAndResume(t, s, most, "x", "y")
 	waitsFor(t, s, "r0", record.Pending, "agent:a has 1 of 1")
 
 	finish(t, s, other[0].Lease)
@@ -239,6 +250,34 @@ func TestPlaceOfATree(t *testing.T) {
 	if n := storetest.Query[int](t, s.Store, "SELECT taken FROM actlog.place WHERE place = 'agent:a'"); n != 1 {
 		t.Errorf("the tree has %d places", n)
 	}
+}
+
+// TestClaimPassesLocks checks that no claim waits for whoever has locked a run that waits for the place of its tree, and
+// that this run goes on later.
+func TestClaimPassesLocks(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	addWorker(t, s, "w", time.Hour)
+	most := runstore.Most{Places: map[string]int{"agent:a": 1}, PerKey: 1}
+	x, y := treeOfTwo(t, s, most)
+	leaveIn(t, s, x, record.Waiting, runstore.Park(time.Time{}))
+	leaveIn(t, s, y, record.Waiting, runstore.Park(time.Time{}))
+	other := claims(t, s, most, "r1")
+	pauseAndResume(t, s, most, "x", "y")
+	finish(t, s, other[0].Lease)
+
+	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "SELECT FROM actlog.run WHERE plan_id = 'y' FOR UPDATE"); err != nil {
+			return err
+		}
+		x = claims(t, s, most, "x")[0].Lease
+		claims(t, s, most)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	leaveIn(t, s, x, record.Waiting, runstore.Park(time.Time{}))
+	claims(t, s, most, "y")
 }
 
 // TestPriority checks that what has a higher priority is claimed first, also for a place, and that runs with the same
