@@ -132,6 +132,27 @@ func (q *Queries) PlaceForget(ctx context.Context, db DBTX) error {
 	return err
 }
 
+const PlaceIdle = `-- name: PlaceIdle :exec
+UPDATE actlog.run AS r
+SET placed = false
+FROM (
+    SELECT z.root_plan_id, z.plan_id
+    FROM actlog.run AS z
+    WHERE z.placed AND NOT z.done AND NOT EXISTS (
+        SELECT FROM actlog.run AS x
+        WHERE x.root_plan_id = z.root_plan_id AND NOT x.done AND (x.worker_id IS NOT NULL OR x.due_at <= now() AND x.mismatch IS NULL)
+    )
+    FOR NO KEY UPDATE OF z SKIP LOCKED
+) AS f
+WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
+`
+
+// Does what RunIdle does, for all trees: workers of an earlier release let go of runs without it. The caller has the turn.
+func (q *Queries) PlaceIdle(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, PlaceIdle)
+	return err
+}
+
 const PlaceLook = `-- name: PlaceLook :exec
 WITH RECURSIVE waited AS (
     (

@@ -35,6 +35,8 @@ CREATE INDEX run_blocked ON actlog.run (blocked, (actlog.place_rank(blocked, pri
     WHERE blocked IS NOT NULL AND due_at IS NULL AND worker_id IS NULL AND NOT done;
 CREATE INDEX run_unkeyed ON actlog.run (concurrency_key, project, created_at, plan_id) WHERE concurrency_key IS NOT NULL AND NOT keyed AND NOT done;
 CREATE INDEX run_key ON actlog.run (concurrency_key, created_at, plan_id) WHERE concurrency_key IS NOT NULL;
+-- What has places now.
+CREATE INDEX run_placed ON actlog.run (root_plan_id) WHERE placed AND NOT done;
 
 CREATE TABLE actlog.place (
     place  text COLLATE "C" PRIMARY KEY,

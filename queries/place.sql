@@ -127,3 +127,18 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @root_plan_id::text A
     SELECT FROM actlog.run AS x
     WHERE x.root_plan_id = @root_plan_id::text AND NOT x.done AND (x.worker_id IS NOT NULL OR x.due_at <= now() AND x.mismatch IS NULL)
 );
+
+-- name: PlaceIdle :exec
+-- Does what RunIdle does, for all trees: workers of an earlier release let go of runs without it. The caller has the turn.
+UPDATE actlog.run AS r
+SET placed = false
+FROM (
+    SELECT z.root_plan_id, z.plan_id
+    FROM actlog.run AS z
+    WHERE z.placed AND NOT z.done AND NOT EXISTS (
+        SELECT FROM actlog.run AS x
+        WHERE x.root_plan_id = z.root_plan_id AND NOT x.done AND (x.worker_id IS NOT NULL OR x.due_at <= now() AND x.mismatch IS NULL)
+    )
+    FOR NO KEY UPDATE OF z SKIP LOCKED
+) AS f
+WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id;

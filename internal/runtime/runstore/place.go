@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/pg"
 )
 
@@ -30,15 +33,19 @@ func (m Most) arrays() (places []string, most []int32) {
 }
 
 // LookAtPlaces lets the next claim look at all that waits for a place. There may be more of them than before, or
-// another worker that can take what waits.
+// another worker that can take what waits. Trees in which nothing goes on give theirs back.
 func (s *Store) LookAtPlaces(ctx context.Context) error {
-	err := queries.PlaceLook(ctx, s.DB())
-	if err == nil {
-		err = queries.PlaceForget(ctx, s.DB())
-	}
-	if err != nil {
+	q := &pgx.Batch{}
+	q.Queue(db.PlaceTurn)
+	q.Queue(db.PlaceIdle)
+	q.Queue(db.PlaceLook)
+	if err := s.DB().Send(ctx, q); err != nil {
 		return fmt.Errorf("look at the places of runs: %w", pg.Translate(err))
 	}
+	if err := queries.PlaceForget(ctx, s.DB()); err != nil {
+		return fmt.Errorf("forget places of runs: %w", pg.Translate(err))
+	}
+
 	s.bell.RingNow()
 	return nil
 }

@@ -252,14 +252,15 @@ func TestPlaceOfATree(t *testing.T) {
 	}
 }
 
-// TestClaimPassesLocks checks that no claim waits for whoever has locked a run that waits for the place of its tree, and
-// that this run goes on later.
+// TestClaimPassesLocks checks that no claim waits for whoever has locked a run that waits for the place of its tree,
+// and that this run goes on later.
 func TestClaimPassesLocks(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	addWorker(t, s, "w", time.Hour)
 	most := runstore.Most{Places: map[string]int{"agent:a": 1}, PerKey: 1}
 	x, y := treeOfTwo(t, s, most)
+
 	leaveIn(t, s, x, record.Waiting, runstore.Park(time.Time{}))
 	leaveIn(t, s, y, record.Waiting, runstore.Park(time.Time{}))
 	other := claims(t, s, most, "r1")
@@ -278,6 +279,31 @@ func TestClaimPassesLocks(t *testing.T) {
 	}
 	leaveIn(t, s, x, record.Waiting, runstore.Park(time.Time{}))
 	claims(t, s, most, "y")
+}
+
+// TestIdlePlaces checks that the place of a tree in which nothing goes on is given back, also if the worker that let go
+// of it did not do that, and that no other tree loses its own.
+func TestIdlePlaces(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	addWorker(t, s, "w", time.Hour)
+	most := runstore.Most{Places: map[string]int{"agent:a": 2}, PerKey: 1}
+	for _, id := range []string{"idle", "held", "r0", "r1"} {
+		startRun(t, s, runOf(id, "a", "", "", ""))
+	}
+	claims(t, s, most, "idle", "held")
+	// As a worker of an earlier release does.
+	storetest.Exec(t, s.Store, "UPDATE actlog.run SET worker_id = NULL WHERE plan_id = 'idle'")
+
+	claims(t, s, most)
+	if err := s.LookAtPlaces(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claims(t, s, most, "r0")
+	if err := s.LookAtPlaces(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claims(t, s, most)
 }
 
 // TestPriority checks that what has a higher priority is claimed first, also for a place, and that runs with the same
