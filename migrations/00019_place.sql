@@ -21,7 +21,7 @@ COMMENT ON COLUMN actlog.run.concurrency_key IS 'Of the runs of a project with t
 COMMENT ON COLUMN actlog.run.agent IS 'The agent that it is a run of; null: it is one of several, or of none.';
 COMMENT ON COLUMN actlog.run.placed IS 'Of a root run: whether its tree has a place of its agent, its project and its owner.';
 COMMENT ON COLUMN actlog.run.keyed IS 'Whether it has a place of its concurrency key.';
-COMMENT ON COLUMN actlog.run.blocked IS 'The place that it waits for, or last waited for before it was made due: agent:NAME, project:NAME, owner:NAME or key:PROJECT/KEY; null: none since it was last claimed.';
+COMMENT ON COLUMN actlog.run.blocked IS 'The place that it waits for, or last waited for before it was made due: agent:NAME, project:NAME, owner:NAME or key:LENGTH:PROJECT/KEY; null: none since it was last claimed.';
 
 CREATE FUNCTION actlog.place_rank(place text, priority smallint) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN left(place, 4) = 'key:' THEN 0 ELSE -priority END
@@ -44,7 +44,7 @@ CREATE TABLE actlog.place (
     most   integer
 );
 COMMENT ON TABLE actlog.place IS 'How many places of agents, projects, owners and keys are taken. Only claims change it, one after the other.';
-COMMENT ON COLUMN actlog.place.place IS 'agent:NAME, project:NAME, owner:NAME or key:PROJECT/KEY.';
+COMMENT ON COLUMN actlog.place.place IS 'agent:NAME, project:NAME, owner:NAME or key:LENGTH:PROJECT/KEY.';
 COMMENT ON COLUMN actlog.place.taken IS 'How many runs had one when that was last counted.';
 COMMENT ON COLUMN actlog.place.most IS 'How many there are, as the worker knew it that looked at them last; null: no limit.';
 
@@ -72,9 +72,9 @@ COMMENT ON FUNCTION actlog.places_of(text, text, text, text) IS
     'Returns the places that a root run has while it goes on. One that runs for nobody has no owner but itself.';
 
 CREATE FUNCTION actlog.place_of_key(project text, concurrency_key text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT 'key:' || project || '/' || concurrency_key
+    SELECT 'key:' || length(project) || ':' || project || '/' || concurrency_key
 $$;
-COMMENT ON FUNCTION actlog.place_of_key(text, text) IS 'Returns the place that a run with a concurrency key has until it ends.';
+COMMENT ON FUNCTION actlog.place_of_key(text, text) IS 'Returns the place that a run with a concurrency key has until it ends. The length of the project says where its name ends.';
 
 -- Whoever ends a run, pauses or deletes it, its places are free.
 -- +goose StatementBegin

@@ -155,6 +155,18 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestKeysOfProjects checks that runs of two projects never wait for each other's keys, whatever their names are.
+func TestKeysOfProjects(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	addWorker(t, s, "w", time.Hour)
+	startRun(t, s, runOf("r0", "", "a", "", "b/c"))
+	startRun(t, s, runOf("r1", "", "a/b", "", "c"))
+	startRun(t, s, runOf("r2", "", "a/b", "", "c"))
+	claims(t, s, runstore.Most{PerKey: 1}, "r0", "r1")
+	waitsFor(t, s, "r2", record.Pending, "key:c has 1 of 1")
+}
+
 // TestPlaceIsTakenAgain checks that a run that waited needs a place to go on, that it is PENDING meanwhile, and that
 // one that lost its worker has kept it.
 func TestPlaceIsTakenAgain(t *testing.T) {
