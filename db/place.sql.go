@@ -126,7 +126,7 @@ DELETE FROM actlog.place AS p
 WHERE p.taken = 0 AND NOT EXISTS (SELECT FROM actlog.run AS r WHERE r.blocked = p.place AND r.due_at IS NULL AND r.worker_id IS NULL AND NOT r.done)
 `
 
-// Deletes places that nobody has or waits for.
+// Deletes places that nobody has or waits for. The caller has the turn: a claim locks places in another order.
 func (q *Queries) PlaceForget(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, PlaceForget)
 	return err

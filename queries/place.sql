@@ -114,7 +114,7 @@ WHERE w.blocked IS NOT NULL
 HAVING count(*) > 0;
 
 -- name: PlaceForget :exec
--- Deletes places that nobody has or waits for.
+-- Deletes places that nobody has or waits for. The caller has the turn: a claim locks places in another order.
 DELETE FROM actlog.place AS p
 WHERE p.taken = 0 AND NOT EXISTS (SELECT FROM actlog.run AS r WHERE r.blocked = p.place AND r.due_at IS NULL AND r.worker_id IS NULL AND NOT r.done);
 

@@ -38,14 +38,11 @@ func (s *Store) LookAtPlaces(ctx context.Context) error {
 	q := &pgx.Batch{}
 	q.Queue(db.PlaceTurn)
 	q.Queue(db.PlaceIdle)
+	q.Queue(db.PlaceForget)
 	q.Queue(db.PlaceLook)
 	if err := s.DB().Send(ctx, q); err != nil {
 		return fmt.Errorf("look at the places of runs: %w", pg.Translate(err))
 	}
-	if err := queries.PlaceForget(ctx, s.DB()); err != nil {
-		return fmt.Errorf("forget places of runs: %w", pg.Translate(err))
-	}
-
 	s.bell.RingNow()
 	return nil
 }
