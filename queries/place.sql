@@ -1,12 +1,17 @@
 -- Places of agents, projects, owners and keys, of which there are only some. RunClaim takes them.
 
 -- name: PlaceDue :one
--- Reports whether a claim may find something.
+-- Reports whether a claim may find something: RunClaim reads what is due by the same condition.
 SELECT (EXISTS (SELECT FROM actlog.place_change) OR EXISTS (
     SELECT FROM generate_series(0, 9) AS v (priority)
     WHERE EXISTS (
-        SELECT FROM actlog.run AS r
-        WHERE r.priority = v.priority AND r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done
+        SELECT FROM actlog.run AS x
+        WHERE x.priority = v.priority AND x.due_at <= now() AND x.due_at IS NOT NULL AND x.worker_id IS NULL AND NOT x.done
+            AND CASE
+                WHEN x.desired <> 'RUN' THEN NOT @alone::boolean
+                ELSE x.needs <@ @provides::text[] AND (x.lost = @lone_at::integer) = @alone::boolean
+                    AND (x.first_claimed_at IS NOT NULL OR NOT x.queued AND COALESCE(x.start_at <= now(), true) AND COALESCE(x.expires_at > now(), true))
+            END
     )
 ))::boolean AS due;
 

@@ -73,7 +73,10 @@ func (s *Store) Claim(ctx context.Context, c Claim) (runs []Claimed, more bool, 
 // claim claims runs within the limits. What has become free meanwhile is taken at once; if that is more than this claim
 // took, the others are woken. blocked says that runs were due that wait for a place from now on.
 func (s *Store) claim(ctx context.Context, c Claim) (claimed db.RunClaimedParams, blocked bool, err error) {
-	if due, err := queries.PlaceDue(ctx, s.DB()); err != nil || !due {
+	due, err := queries.PlaceDue(ctx, s.DB(), db.PlaceDueParams{
+		Alone: c.Alone, Provides: c.Provides, LoneAt: int32(c.LoneAt),
+	})
+	if err != nil || !due {
 		return claimed, false, err
 	}
 

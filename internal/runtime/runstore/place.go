@@ -40,6 +40,7 @@ func (s *Store) LookAtPlaces(ctx context.Context) error {
 	q.Queue(db.PlaceIdle)
 	q.Queue(db.PlaceForget)
 	q.Queue(db.PlaceLook)
+
 	if err := s.DB().Send(ctx, q); err != nil {
 		return fmt.Errorf("look at the places of runs: %w", pg.Translate(err))
 	}

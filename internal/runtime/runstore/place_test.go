@@ -318,6 +318,27 @@ func TestIdlePlaces(t *testing.T) {
 	claims(t, s, most)
 }
 
+// TestClaimOfOthers checks that a worker does not take the turn of claims for runs that it cannot carry.
+func TestClaimOfOthers(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	addWorker(t, s, "w", time.Hour)
+	r := runOf("r0", "a", "", "", "")
+	r.Needs = []string{"executor:other"}
+	startRun(t, s, r)
+	claims(t, s, runstore.Most{}) // counts what has happened to places
+
+	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended('actlog.place', 0))")
+		if err == nil {
+			claims(t, s, runstore.Most{}) // else it waits for the lock until it fails
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPriority checks that what has a higher priority is claimed first, also for a place, and that runs with the same
 // key go on in the order of their start, whatever else they wait for.
 func TestPriority(t *testing.T) {
