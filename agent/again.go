@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/actlog/actlog/internal/record/optional"
@@ -22,7 +23,11 @@ var (
 )
 
 // NotRootError means that a run is below another one. Its root can be retried, and started again.
-type NotRootError = runstore.NotRootError
+type NotRootError struct{ RootPlanID string }
+
+func (e *NotRootError) Error() string {
+	return "is a run below another one: ask its root, " + e.RootPlanID
+}
 
 // RetryOptions say how a run is retried.
 type RetryOptions struct {
@@ -47,7 +52,7 @@ func (r *Runtime) Retry(ctx context.Context, planID string, how RetryOptions) er
 		if err != nil {
 			return err
 		}
-		return asField(r.engine.Retry(ctx, engine.RetryRequest{
+		return asAnswer(r.engine.Retry(ctx, engine.RetryRequest{
 			PlanID: planID, Limits: how.Limits.new(), By: runstore.Who{Name: how.By},
 			IdempotencyKey: how.IdempotencyKey, Body: body,
 		}))
@@ -89,9 +94,17 @@ func (r *Runtime) Again(ctx context.Context, planID string, how AgainOptions) (s
 		}
 		s, err := r.engine.Again(ctx, q)
 		started = s.PlanID
-		return asField(err)
+		return asAnswer(err)
 	}, "start run %s again", planID)
 	return started, err
+}
+
+// asAnswer returns an error of the engine as one of this package.
+func asAnswer(err error) error {
+	if below, ok := errors.AsType[*runstore.NotRootError](err); ok {
+		return &NotRootError{below.RootPlanID}
+	}
+	return asField(err)
 }
 
 func checkAgain(planID, by, key string) error {

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
-	"github.com/actlog/actlog/record"
 )
 
 // retry lets a run go on that has ended.
@@ -159,30 +156,4 @@ func notAgain(err error) error {
 		return refused(invalid(idempotencyHeader, runstore.ErrKeyUsed.Error()))
 	}
 	return notStarted(err)
-}
-
-// attemptJSON is an attempt at a run, as records have it.
-type attemptJSON struct {
-	Attempt      int64        `json:"attempt"`
-	State        record.State `json:"state"`
-	StartTime    *time.Time   `json:"startTime"`
-	EndTime      *time.Time   `json:"endTime"`
-	ErrorMessage *string      `json:"errorMessage"`
-	ErrorKind    *string      `json:"errorKind"`
-	Truncated    []string     `json:"truncated"`
-}
-
-// attemptsOf returns which attempt at a run this is, and all of them; none if there was one only.
-func attemptsOf(d *runstore.RunDetail) (attempt int64, all []attemptJSON) {
-	own := field.AttemptOf(&d.Plan)
-	all = []attemptJSON{}
-	if own.Number == 1 {
-		return 1, all
-	}
-	for _, a := range append(d.PastAttempts, own) {
-		all = append(all, attemptJSON{
-			a.Number, a.State, a.StartTime, a.EndTime, a.ErrorMessage, a.ErrorKind, orEmpty(a.Truncated),
-		})
-	}
-	return own.Number, all
 }

@@ -2,12 +2,12 @@ package runstore
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
@@ -136,7 +136,7 @@ func (r *Reader) BulkMatches(
 // StartBulk starts a job with the runs that match now, and returns its id. A request that was made before returns the
 // job that it started. The error is [ErrKeyUsed], [store.ErrSlow] or one of the database.
 func (s *Store) StartBulk(ctx context.Context, b NewBulk) (id string, err error) {
-	id = "bulk-" + uuid.Must(uuid.NewV7()).String()
+	id = "bulk-" + rand.Text()
 	filter, err := json.Marshal(b.Filter)
 	if err != nil {
 		return "", err

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/pg"
@@ -14,40 +12,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Action is what somebody asks of a run and all below it.
-type Action string
-
-// The actions.
-const (
-	Stop   Action = "STOP"
-	Pause  Action = "PAUSE"
-	Resume Action = "RESUME"
-
-	retryAction Action = "RETRY" // see [Store.Retry]
-	againAction Action = "AGAIN" // see [NewRun]
-	runAction   Action = "RUN"   // see [NewRun]
-)
-
 var desiredBy = map[Action]Desired{Stop: DesiredCancel, Pause: DesiredPause, Resume: DesiredRun}
-
-// Who is who asks for something.
-type Who struct {
-	Name  string // as the server or the program knows them; empty: it does not
-	Claim string // as they say themselves; may be empty
-}
-
-// noteBy notes who started a run as another one again, or ran its schedule.
-func (r *NewRun) noteBy(q *pgx.Batch) {
-	action := runAction
-	switch {
-	case r.AgainOf != "":
-		action = againAction
-	case r.Schedule == "" || !r.TickAt.IsZero():
-		return
-	}
-	q.Queue(db.ControlAdd, string(action), optional.Pointer(r.By.Name), optional.Pointer(r.By.Claim), nil, nil,
-		r.RootPlanID, r.PlanID)
-}
 
 // ErrEnded means that a run has ended, so that nothing can be asked of it.
 var ErrEnded = errors.New("the run has ended")

@@ -524,3 +524,16 @@ func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
 // ListenForRuns wakes workers when a run may be due, or should stop, until ctx ends: it leaves a token in wake.
 // One that does not listen, or is not heard, finds it when it looks.
 func (s *Store) ListenForRuns(ctx context.Context, wake chan<- struct{}) { s.bell.Listen(ctx, wake) }
+
+// noteBy notes who started a run as another one again, or ran its schedule.
+func (r *NewRun) noteBy(q *pgx.Batch) {
+	action := runAction
+	switch {
+	case r.AgainOf != "":
+		action = againAction
+	case r.Schedule == "" || !r.TickAt.IsZero():
+		return
+	}
+	q.Queue(db.ControlAdd, string(action), optional.Pointer(r.By.Name), optional.Pointer(r.By.Claim), nil, nil,
+		r.RootPlanID, r.PlanID)
+}

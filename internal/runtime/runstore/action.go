@@ -1,0 +1,21 @@
+package runstore
+
+// Action is what somebody asks of a run and all below it.
+type Action string
+
+// The actions.
+const (
+	Stop   Action = "STOP"
+	Pause  Action = "PAUSE"
+	Resume Action = "RESUME"
+
+	retryAction Action = "RETRY" // see [Store.Retry]
+	againAction Action = "AGAIN" // see [NewRun]
+	runAction   Action = "RUN"   // see [NewRun]
+)
+
+// Who is who asks for something.
+type Who struct {
+	Name  string // as the server or the program knows them; empty: it does not
+	Claim string // as they say themselves; may be empty
+}
