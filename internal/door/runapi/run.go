@@ -385,9 +385,10 @@ const runsList = "runs"
 
 // list serves root runs, newest first.
 func (s *Server) list(c echo.Context) error {
-	q := httpd.QueryOf(c, "state", "executor", "name", "concurrencyKey", "schedule", "limit", "cursor")
+	q := httpd.QueryOf(c, "state", "executor", "name", "project", "errorKind", "concurrencyKey", "schedule", "limit", "cursor")
 	filter := runstore.RunFilter{
 		State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit(),
+		Project: q.Text("project"), ErrorKind: q.Text("errorKind"),
 		ConcurrencyKey: q.Text("concurrencyKey"), Schedule: q.Text("schedule"),
 	}
 
@@ -427,7 +428,7 @@ func (s *Server) list(c echo.Context) error {
 // through all runs, so such lists have their turns. To wait for one is part of the time of a list.
 func (s *Server) searchRuns(c echo.Context, filter runstore.RunFilter) ([]runstore.RunSummary, error) {
 	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
-	if filter.State != "" || filter.Executor != "" || filter.Name != "" || filter.Schedule != "" {
+	if filter.Narrows() {
 		done, err := s.long.Take(ctx, httpd.ClientOf(c))
 		if err != nil {
 			return nil, err

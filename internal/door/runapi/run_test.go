@@ -206,6 +206,13 @@ func TestRunList(t *testing.T) {
 	})
 	expect(t, c.Read("/api/v1/runs?name=other"), obj{"items.#": 0})
 
+	failed := c.claimed()
+	c.end(failed, record.Plan{State: new(record.Failed), ErrorKind: new("overloaded")})
+	expect(t, c.Read("/api/v1/runs?errorKind=overloaded"), obj{"items.#": 1, "items.0.planId": failed.PlanID})
+	expect(t, c.Read("/api/v1/runs?errorKind=record_mismatch"), obj{"items.#": 0})
+	expect(t, c.Read("/api/v1/runs?project=other"), obj{"items.#": 0})
+	expect(t, c.Read("/api/v1/runs?project=default&state=FAILED"), obj{"items.#": 1, "items.0.planId": failed.PlanID})
+
 	var got []string
 	for path := "/api/v1/runs?state=COMPLETED&limit=2"; path != ""; {
 		page := c.Read(path).(obj)

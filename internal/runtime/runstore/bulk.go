@@ -69,7 +69,7 @@ CROSS JOIN LATERAL (
 ) AS p
 WHERE r.plan_id = r.root_plan_id
     AND ($1::text IS NULL OR r.done = $2::boolean AND ` + fmt.Sprintf(runState, "true") + ` = $1::text)
-    AND ($3::text IS NULL OR p.error_kind = $3::text OR NOT r.done AND r.mismatch IS NOT NULL AND $3::text = 'record_mismatch')
+    AND ($3::text IS NULL OR ` + runErrorKind + ` = $3::text)
     AND ($4::text IS NULL OR r.executor = $4::text)
     AND ($5::text IS NULL OR r.name = $5::text)
     AND ($6::text IS NULL OR EXISTS (

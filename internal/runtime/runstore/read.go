@@ -82,6 +82,9 @@ type RunFilter struct {
 	State    record.State
 	Executor string
 	Name     string
+	Project  string
+	// ErrorKind is why it failed, or cannot go on.
+	ErrorKind string
 	// ConcurrencyKey is that of the start.
 	ConcurrencyKey string
 	Schedule       string
@@ -91,6 +94,11 @@ type RunFilter struct {
 	Limit int
 	// Timeout is how long the list may take. Default 10 s.
 	Timeout time.Duration
+}
+
+// Narrows reports whether the filter asks for some runs only, so that all may have to be read to find them.
+func (f RunFilter) Narrows() bool {
+	return f != RunFilter{Before: f.Before, Limit: f.Limit, Timeout: f.Timeout}
 }
 
 // RunCursor is the place of a run in the list of all.
@@ -104,6 +112,8 @@ var newest = RunCursor{CreatedAt: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 
 // Of the run r, whose plan is p. below says which runs x of its tree count: itself and those below it.
 const (
+	runErrorKind = `COALESCE(p.error_kind, CASE WHEN NOT r.done AND r.mismatch IS NOT NULL THEN '` + RecordMismatch + `' END)`
+
 	runState = `CASE
         WHEN NOT r.done AND p.state = 'PAUSED' AND r.desired = 'RUN' AND r.first_claimed_at IS NULL THEN 'PENDING'
         WHEN r.done OR p.state = 'PENDING' THEN p.state
@@ -382,9 +392,11 @@ CROSS JOIN LATERAL ( -- one by one, in the order of the list
 WHERE r.plan_id = r.root_plan_id AND (r.created_at, r.plan_id) < ($1::timestamptz, $2::text)
     AND ($3::text IS NULL OR r.executor = $3::text)
     AND ($4::text IS NULL OR r.name = $4::text)
-    AND ($9::text IS NULL OR r.schedule = $9::text)
     AND ($5::text IS NULL OR r.done = $6::boolean AND ` + fmt.Sprintf(runState, "true") + ` = $5::text)
     AND ($8::text IS NULL OR r.concurrency_key = $8::text)
+    AND ($9::text IS NULL OR r.schedule = $9::text)
+    AND ($10::text IS NULL OR r.project = $10::text)
+    AND ($11::text IS NULL OR ` + runErrorKind + ` = $11::text)
 ORDER BY r.created_at DESC, r.plan_id DESC
 LIMIT $7::integer`)
 
@@ -402,6 +414,7 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 		before.CreatedAt, before.PlanID, optional.Pointer(f.Executor), optional.Pointer(f.Name),
 		optional.Pointer(string(f.State)), f.State.Terminal(),
 		int32(f.Limit), optional.Pointer(f.ConcurrencyKey), optional.Pointer(f.Schedule),
+		optional.Pointer(f.Project), optional.Pointer(f.ErrorKind),
 	}
 
 	deadline := time.Now().Add(f.Timeout)
