@@ -324,9 +324,10 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND NO
 -- name: RunClaim :many
 -- Claims runs that are due. What has a higher priority comes first, then who has fewer runs under way: the owners, then the
 -- trees, then the time decides. A tree takes its places with the first of its runs; a run that finds none is due no more,
--- and waits in the list of that place: it is returned, too. Runs that lost lone_at workers in a row are claimed alone, but for those that should
--- stop or pause. To stop or to pause one, a worker needs nothing that it provides, and the run no place. A run begins
--- between its start_at and its expires_at, and not while it is queued. The caller has the turn, see PlaceTurn.
+-- and waits in the list of that place: it is returned, too. Runs that lost lone_at workers in a row are claimed alone, but
+-- for those that should stop or pause. To stop or to pause one, a worker needs nothing that it provides, and the run no
+-- place. A run begins between its start_at and its expires_at, and not while it is queued. The caller has the turn, see
+-- PlaceTurn.
 WITH open AS MATERIALIZED (
     SELECT r.*
     FROM generate_series(9, 0, -1) AS v (priority)
