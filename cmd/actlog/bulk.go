@@ -103,7 +103,7 @@ func (f *bulkFlags) agree(ctx context.Context, e *env, action string, matches in
 		fmt.Fprintf(e.stderr, "and %s more\n", words.Grouped(more))
 	}
 	if f.Yes || matches == 0 {
-		fmt.Fprintf(e.stderr, "%s match\n", words.Plural(matches, "run"))
+		fmt.Fprintf(e.stderr, "%s: %s\n", action, words.Plural(matches, "run"))
 		return nil
 	}
 	return confirm(ctx, e, action, fmt.Sprintf("%s: %s?", action, words.Plural(matches, "run")))
