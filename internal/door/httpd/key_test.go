@@ -109,6 +109,9 @@ func (r request) needs() httpd.Scope {
 		return httpd.ScopeRun
 	case strings.Contains(r.route, "/waits/{waitId}"), strings.Contains(r.route, "/submit-input/"):
 		return httpd.ScopeDecide
+	case r.method != http.MethodGet &&
+		(strings.HasPrefix(r.route, "/api/v1/schedules/") || strings.HasPrefix(r.route, "/api/v1/bulk")):
+		return httpd.ScopeRun
 	case r.route == "/execution/history/cleanup", r.method == http.MethodDelete &&
 		!strings.HasPrefix(r.path, "/api/executor/"):
 		return httpd.ScopeAdmin

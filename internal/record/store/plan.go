@@ -71,7 +71,7 @@ WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_stat
 )
 
 const (
-	exceptionWaits = `p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.completed AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes'`
+	exceptionWaits = `p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes'`
 	// lastAttachedAt is the latest time of the waits and thoughts of a plan. It is not read once all plans of
 	// the tree have ended.
 	lastAttachedAt = `CASE WHEN EXISTS (SELECT FROM actlog.plan_execution_record AS l WHERE l.root_plan_id = (SELECT root_plan_id FROM asked) AND NOT l.completed) THEN GREATEST(

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -89,7 +90,8 @@ func TestBulk(t *testing.T) {
 				FROM actlog.run AS r JOIN actlog.plan_execution_record AS p ON p.current_plan_id = r.plan_id
 				WHERE r.input->>'request' <> 'Go on.'`)
 			if j := bulk(h, id); got != want || j.Matches != n || j.Done != n || j.Failed != 0 || j.EndedAt == nil {
-				t.Errorf("%s, want %s; the job: %+v", got, want, j)
+				why := storetest.Query[*string](t, h.Store, "SELECT string_agg(DISTINCT error, chr(10)) FROM actlog.bulk_run")
+				t.Errorf("%s, want %s; the job: %+v; %s", got, want, j, optional.Value(why))
 			}
 		})
 	}

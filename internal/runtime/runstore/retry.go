@@ -215,6 +215,13 @@ func reopen(ctx context.Context, tx *store.Tx, r Retry, ended Ended, open Opened
 		}
 	}
 
+	// Who retries a run knows how it ended: nobody else is told of that as its end.
+	_, err := queries.PlanExceptionServe(ctx, tx, db.PlanExceptionServeParams{
+		RootPlanID: ended.RootPlanID, CurrentPlanID: ended.RootPlanID,
+	})
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
 	if err := tx.WriteOwned(ctx, open.Changes); err != nil {
 		return err
 	}

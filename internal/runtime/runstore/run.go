@@ -288,13 +288,30 @@ func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change)
 	return nil
 }
 
-func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change) error {
-	if err := s.startedBefore(ctx, r); err != nil {
-		return err
-	}
+// startTries is how often a run is added whose request is being made by somebody else at the same moment.
+const startTries = 10
 
+func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change) error {
+	for try := 1; ; try++ {
+		if err := s.startedBefore(ctx, r); err != nil {
+			return err
+		}
+
+		err := s.addRun(ctx, r, changes)
+		if !errors.Is(err, errNotAdded) || r.IdempotencyKey == "" || try == startTries {
+			return err
+		}
+
+		// The same request has added one: before, or in the same transaction, which others may not see yet.
+		if err := pg.Pause(ctx, time.Duration(try-1)*10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Store) addRun(ctx context.Context, r NewRun, changes []record.Change) error {
 	added := false
-	err := s.WriteOwned(ctx, &store.OwnedWrite{
+	return s.WriteOwned(ctx, &store.OwnedWrite{
 		RootPlanID: r.RootPlanID, Changes: changes,
 		Asks: func(q *pgx.Batch) {
 			r.queue(q).Exec(func(tag pgconn.CommandTag) error {
@@ -310,13 +327,6 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 			return nil, nil
 		},
 	})
-
-	if errors.Is(err, errNotAdded) { // by another request, a moment ago, or by this one
-		if err := s.startedBefore(ctx, r); err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 var errNotAdded = errors.New("something is on record of this plan")

@@ -394,11 +394,12 @@ func TestStartIsIdempotent(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	var all sync.WaitGroup
-	results := make([]error, 8)
+	results := make([]error, 40)
 	for i := range results {
 		all.Go(func() {
 			r := newRun(fmt.Sprint("p", i))
 			r.IdempotencyKey, r.RequestSHA256 = "key", "hash"
+			r.AgainOf = "other" // who asked is on record, too
 			results[i] = s.StartRun(t.Context(), r, []record.Change{
 				&record.Plan{RootPlanID: r.PlanID, CurrentPlanID: r.PlanID, Title: new("t")},
 			})
