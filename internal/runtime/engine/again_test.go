@@ -127,6 +127,10 @@ func TestRetryOfRuns(t *testing.T) {
 				t.Errorf("%d calls, %q, error %q, attempt %d:\n%s, not\n%s", n.Load(), text(p.Record.Summary),
 					text(p.Record.ErrorKind), *p.Record.Attempt, got, tt.states)
 			}
+			if storetest.Query[bool](t, h.Store, `SELECT bool_or(exception IS NOT NULL AND exception_served_at IS NULL)
+				FROM actlog.plan_execution_record`) {
+				t.Error("the exception of the first attempt waits for a reader")
+			}
 			if past := h.Step(p).PastAttempts; len(past) != 1 || past[0].State != record.Failed ||
 				text(past[0].ErrorKind) != tt.kind {
 				t.Errorf("the attempts of the step: %+v", past)
