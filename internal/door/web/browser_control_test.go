@@ -92,7 +92,9 @@ func TestControlInBrowser(t *testing.T) {
 	b.do(chromedp.SendKeys("#text", "Fine"))
 	click("[name=decision][value=approve]")
 	b.until("it was approved", state+
-		`.includes("completed") && document.querySelector(".detail").innerText.includes("Fine") && document.querySelector(".control") === null`)
+		`.includes("completed") && document.querySelector(".detail").innerText.includes("Fine") &&
+			[...document.querySelectorAll(".control button")].map(b => b.value).join() === "again"`)
+	look("again")
 	if got := s.ends(pays, record.Completed); got != "sent to Ann \u202ennA" {
 		t.Errorf("it answers %q", got)
 	}
@@ -123,4 +125,8 @@ func TestControlInBrowser(t *testing.T) {
 	click("[name=action][value=stop]")
 	b.until("it was stopped", state+`.includes("cancelled")`)
 	s.ends(plans, record.Cancelled)
+
+	look("stopped")
+	click("[name=action][value=retry]")
+	b.until("it asks anew", state+`.includes("waiting") && document.querySelector("[value=pause]") !== null`)
 }
