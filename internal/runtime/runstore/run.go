@@ -297,7 +297,7 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 			return err
 		}
 
-		err := s.addRun(ctx, r, changes)
+		err := s.tryStart(ctx, r, changes)
 		if !errors.Is(err, errNotAdded) || r.IdempotencyKey == "" || try == startTries {
 			return err
 		}
@@ -309,7 +309,7 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 	}
 }
 
-func (s *Store) addRun(ctx context.Context, r NewRun, changes []record.Change) error {
+func (s *Store) tryStart(ctx context.Context, r NewRun, changes []record.Change) error {
 	added := false
 	return s.WriteOwned(ctx, &store.OwnedWrite{
 		RootPlanID: r.RootPlanID, Changes: changes,
