@@ -120,13 +120,14 @@ func TestRetryOfRuns(t *testing.T) {
 
 			b.mended.Store(true)
 			retry(t, h.Engine, id, tt.raised)
-			p := h.Await(id, record.Completed)
 
+			p := h.Await(id, record.Completed)
 			if got := states(h.Step(p)); got != tt.states || n.Load() != tt.calls || text(p.Record.Summary) != "done" ||
 				p.Record.ErrorKind != nil || *p.Record.Attempt != 2 {
 				t.Errorf("%d calls, %q, error %q, attempt %d:\n%s, not\n%s", n.Load(), text(p.Record.Summary),
 					text(p.Record.ErrorKind), *p.Record.Attempt, got, tt.states)
 			}
+
 			if storetest.Query[bool](t, h.Store, `SELECT bool_or(exception IS NOT NULL AND exception_served_at IS NULL)
 				FROM actlog.plan_execution_record`) {
 				t.Error("the exception of the first attempt waits for a reader")
