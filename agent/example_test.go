@@ -7,15 +7,17 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"testing"
 
 	"github.com/actlog/actlog/agent"
+	"github.com/actlog/actlog/agent/agenttest"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/plan"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/agent/workflow"
-	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
 )
 
@@ -24,10 +26,9 @@ func Example() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
-	m, stop := scripted( // openai.New or anthropic.New in a program
-		calls("weather", map[string]string{"city": "Oslo"}),
-		says("Take an umbrella."))
-	defer stop()
+	m := agenttest.Model( // openai.New or anthropic.New in a program
+		agenttest.Call("weather", map[string]string{"city": "Oslo"}),
+		agenttest.Final("Take an umbrella."))
 
 	a, err := agent.Open(ctx, url, agent.Options{})
 	if err != nil {
@@ -75,10 +76,9 @@ func ExampleRuntime_Decide() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
-	m, stop := scripted(
-		calls("pay", map[string]any{"to": "Ada", "euros": 12}),
-		says("Ada has her money."))
-	defer stop()
+	m := agenttest.Model(
+		agenttest.Call("pay", map[string]any{"to": "Ada", "euros": 12}),
+		agenttest.Final("Ada has her money."))
 
 	a, err := agent.Open(ctx, url, agent.Options{})
 	if err != nil {
@@ -134,11 +134,10 @@ func ExampleRuntime_Close() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
-	m, stop := scripted(
-		calls("step", map[string]int{"number": 1}),
-		calls("step", map[string]int{"number": 2}),
-		says("Both steps are done."))
-	defer stop()
+	m := agenttest.Model(
+		agenttest.Call("step", map[string]int{"number": 1}),
+		agenttest.Call("step", map[string]int{"number": 2}),
+		agenttest.Final("Both steps are done."))
 
 	begun := make(chan int, 2)
 	program := func() *agent.Runtime {
@@ -194,8 +193,7 @@ func ExampleRuntime_Work() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
-	m, stop := scripted(says("Hello."))
-	defer stop()
+	m := agenttest.Model(agenttest.Final("Hello."))
 
 	var workers []*agent.Runtime
 	for range 3 {
@@ -246,9 +244,7 @@ func ExampleFlow() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
-	m, stop := scripted( // openai.New or anthropic.New in a program
-		scriptmodel.Turn{Content: "The sky is green."})
-	defer stop()
+	m := agenttest.Model(agenttest.Text("The sky is green.")) // openai.New or anthropic.New in a program
 
 	a, err := agent.Open(ctx, url, agent.Options{})
 	if err != nil {
@@ -392,10 +388,9 @@ func ExampleRuntime_Follow() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
-	m, stop := scripted(
-		calls("weather", map[string]string{"city": "Oslo"}),
-		scriptmodel.Turn{Content: "Take an umbrella."})
-	defer stop()
+	m := agenttest.Model(
+		agenttest.Call("weather", map[string]string{"city": "Oslo"}),
+		agenttest.Text("Take an umbrella."))
 
 	a, err := agent.Open(ctx, url, agent.Options{})
 	if err != nil {
@@ -456,9 +451,8 @@ func ExampleTask() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
-	m, stop := scripted(scriptmodel.Turn{Content: `{"reasoning": "Look first.", "steps": [
-		{"tool": "files", "operation": "read_file", "params": {"path": "notes.txt"}}]}`})
-	defer stop()
+	m := agenttest.Model(agenttest.Text(`{"reasoning": "Look first.", "steps": [
+		{"tool": "files", "operation": "read_file", "params": {"path": "notes.txt"}}]}`))
 
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -501,4 +495,30 @@ func ExampleTask() {
 	// Output:
 	// read_file true
 	// Task completed successfully. Executed 1 operations. Artifacts: [file_content]
+}
+
+// database returns the URL of a database for an example. A test takes agenttest.Database(t), and has nothing to drop.
+func database() (url string, drop func()) {
+	e := new(example)
+	return agenttest.Database(e), e.end
+}
+
+// example stands in for a test in examples.
+type example struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (*example) Helper()                           {}
+func (*example) Context() context.Context          { return context.Background() }
+func (*example) Failed() bool                      { return false }
+func (*example) Logf(string, ...any)               {}
+func (*example) Fatalf(format string, args ...any) { log.Fatalf(format, args...) }
+func (*example) Errorf(format string, args ...any) { log.Fatalf(format, args...) }
+func (e *example) Cleanup(f func())                { e.cleanups = append(e.cleanups, f) }
+
+func (e *example) end() {
+	for _, cleanup := range slices.Backward(e.cleanups) {
+		cleanup()
+	}
 }

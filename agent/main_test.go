@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -28,12 +27,6 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// database returns the URL of an empty Postgres database. done drops it.
-func database() (url string, done func()) {
-	e := &example{}
-	return pgtest.New(e).URL, e.end
-}
-
 // scripted returns a model that gives these answers, one after the other. done stops it.
 func scripted(turns ...scriptmodel.Turn) (m model.Model, done func()) {
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "only", Turns: turns}}}, nil)
@@ -58,24 +51,4 @@ func calls(tool string, arguments any) scriptmodel.Turn {
 // says returns an answer that ends the work.
 func says(text string) scriptmodel.Turn {
 	return calls("terminate", map[string]string{"message": text})
-}
-
-// example stands in for a test in examples.
-type example struct {
-	testing.TB
-	cleanups []func()
-}
-
-func (*example) Helper()                           {}
-func (*example) Context() context.Context          { return context.Background() }
-func (*example) Failed() bool                      { return false }
-func (*example) Logf(string, ...any)               {}
-func (*example) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-func (*example) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-func (e *example) Cleanup(f func())                { e.cleanups = append(e.cleanups, f) }
-
-func (e *example) end() {
-	for i := len(e.cleanups) - 1; i >= 0; i-- {
-		e.cleanups[i]()
-	}
 }

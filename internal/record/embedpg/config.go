@@ -49,6 +49,9 @@ type Config struct {
 	// Offline forbids the download of server binaries.
 	Offline bool
 
+	// Guarded ends a temporary server, and removes its folder, as soon as this process has ended, however that was.
+	Guarded bool
+
 	// For the tests of this package.
 	repository string // URL to download from
 	pins       []pin  // of what can be downloaded

@@ -56,6 +56,7 @@ type Server struct {
 	lock      *os.File
 	ballast   ballast
 	temporary bool // Close removes the folder
+	guard     *guard
 
 	cancel   context.CancelFunc // ends supervise
 	done     chan struct{}      // closed when supervise has ended
@@ -162,6 +163,7 @@ func (s *Server) Close(ctx context.Context) error {
 		if s.temporary {
 			s.closeErr = os.RemoveAll(s.cluster.Dir)
 		}
+		s.guard.dismiss()
 		unlockFile(s.lock)
 		s.cluster.Logger.Info("postgres stopped", "dir", s.cluster.Dir)
 	})

@@ -28,7 +28,22 @@ func StartTemp(ctx context.Context, cfg Config) (*Server, error) {
 		unlockFile(lock)
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	return start(ctx, cfg, lock, true)
+
+	var watches *guard
+	if cfg.Guarded {
+		if watches, err = newGuard(dir); err != nil {
+			unlockFile(lock)
+			return nil, errors.Join(fmt.Errorf("start postgres: %w", err), os.RemoveAll(dir))
+		}
+	}
+
+	s, err := start(ctx, cfg, lock, true)
+	if err != nil {
+		watches.dismiss()
+		return nil, err
+	}
+	s.guard = watches
+	return s, nil
 }
 
 // makeTempDir creates a folder and locks it. As long as it stays locked, no other program

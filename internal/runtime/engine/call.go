@@ -277,8 +277,13 @@ func (c *calling) sameArguments() error {
 
 // mismatch says how the call is on record as another one.
 func (c *calling) mismatch(format string, args ...any) error {
-	return c.step.run.mismatch(fmt.Sprintf("call:%s/%d/%s", c.step.id, c.seq, c.row.ToolCallID),
+	return c.step.run.mismatch(c.at(),
 		"call %d of cycle %d "+format, append([]any{c.index + 1, c.seq + 1}, args...)...)
+}
+
+// at returns the address of the call.
+func (c *calling) at() string {
+	return fmt.Sprintf("call:%s/%d/%s", c.step.id, c.seq, c.row.ToolCallID)
 }
 
 // The error kinds of calls that were not made: [Thinking.Refuse] gave a reason, or there is no such tool.
@@ -377,6 +382,7 @@ func (c *calling) execute(ctx context.Context) (tool.Result, error) {
 
 	result, err := c.do(ctx)
 	var parked *parkedError
+	var off *OffRecordError
 	switch {
 	case err == nil:
 		if result.Failed {
@@ -385,6 +391,8 @@ func (c *calling) execute(ctx context.Context) (tool.Result, error) {
 		return c.recordEnd(record.Completed, result, ""), nil
 	case errors.As(err, &parked):
 		return tool.Result{}, err
+	case errors.As(err, &off):
+		return tool.Result{}, r.offRecord(c.at(), off)
 	case context.Cause(ctx) != nil: // it stays RUNNING: nobody can say how it ended
 		return tool.Result{}, context.Cause(ctx)
 	}

@@ -54,6 +54,6 @@ func (c *cycle) isCut() bool {
 			return true
 		}
 	}
-	answer, err := recorded(&c.record)
+	answer, err := RecordedAnswer(&c.record)
 	return err == nil && len(answer.Message.Calls()) == 0 // the calls may be the executor's own
 }

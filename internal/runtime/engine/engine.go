@@ -172,7 +172,7 @@ func (e *Engine) newRoot(ctx context.Context, r Request) (run runstore.NewRun, b
 		return run, nil, err
 	}
 
-	id := record.NewPlanID()
+	id := rootID(ctx)
 	if p.UUID {
 		id = uuid.Must(uuid.NewV7()).String()
 	}

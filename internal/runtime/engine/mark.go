@@ -80,6 +80,10 @@ func (r *Run) mark(
 		return known, nil
 	}
 
+	if mark, decided := playedIn(r.leased).version(id, r.stepID(nextStep)); decided && t == record.ThoughtDecision {
+		return mark, nil
+	}
+
 	passed, err := r.hasStep(ctx, nextStep)
 	if err != nil {
 		return nil, err

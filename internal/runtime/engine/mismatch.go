@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -24,6 +25,14 @@ func (r *Run) mismatch(at, format string, args ...any) error {
 	}}
 	r.stop(err)
 	return err
+}
+
+// offRecord makes the handle refuse to go on at a row if an error is an [OffRecordError]; nil: it is another one.
+func (r *Run) offRecord(at string, err error) error {
+	if off, ok := errors.AsType[*OffRecordError](err); ok {
+		return r.mismatch(at, "%v", off)
+	}
+	return nil
 }
 
 // fits returns what notes that the code of this worker fits the record, with the first write with which the run goes

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,14 +155,18 @@ func (s *Step) mayThink(ctx context.Context, fresh bool) error {
 
 // answered returns the answer of a cycle that is on record.
 func (s *Step) answered(c *record.ThinkAct) (*model.Response, error) {
-	answer, err := recorded(c)
+	answer, err := RecordedAnswer(c)
 	if err != nil {
-		return nil, s.run.mismatch(fmt.Sprintf("cycle:%s/%d", s.id, c.Seq), "%v", err)
+		return nil, s.run.mismatch(s.at(c.Seq), "%v", err)
 	}
 	return answer, nil
 }
 
-func recorded(c *record.ThinkAct) (*model.Response, error) {
+// at returns the address of a cycle.
+func (s *Step) at(seq int64) string { return fmt.Sprintf("cycle:%s/%d", s.id, seq) }
+
+// RecordedAnswer returns the answer of a model that is on record.
+func RecordedAnswer(c *record.ThinkAct) (*model.Response, error) {
 	r := &model.Response{
 		ID: optional.Value(c.ResponseID), Model: optional.Value(c.ModelName),
 		Finish: model.Finish(optional.Value(c.FinishReason)),
@@ -230,7 +235,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		if err == nil {
 			return s.keep(row(attempt), response, first, t)
 		}
-		if err := context.Cause(ctx); err != nil {
+		if err := cmp.Or(context.Cause(ctx), r.offRecord(s.at(seq), err)); err != nil {
 			return nil, err
 		}
 
@@ -275,6 +280,11 @@ func (s *Step) taken(seq int64) *record.AgentExecution {
 // workerLost is the error kind of what a worker began that was lost.
 const workerLost = "worker_lost"
 
+// asking returns the context in which the model of a cycle is asked.
+func (s *Step) asking(ctx context.Context, seq int64) context.Context {
+	return context.WithValue(ctx, askedKey{}, Asked{StepID: s.id, Agent: s.info.Agent, Seq: seq})
+}
+
 func (s *Step) generate(
 	ctx context.Context, t Thinking, req model.Request, seq, attempt int64,
 ) (*model.Response, *time.Time, error) {
@@ -283,7 +293,7 @@ func (s *Step) generate(
 	defer live.stop()
 
 	began := time.Now()
-	response, err := t.Model.Generate(ctx, req, func(d model.Delta) {
+	response, err := t.Model.Generate(s.asking(ctx, seq), req, func(d model.Delta) {
 		if d.Text == "" {
 			if d.Tool != "" && d.Tool == t.AnswerTool { // what others are called with is shown when it is on record
 				live.answer.add(live.message.add(d.Arguments))

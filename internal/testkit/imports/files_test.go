@@ -26,6 +26,7 @@ import (
 // store and api first.
 var upward = map[string]int{
 	"agent":             0,
+	"agent/agenttest":   0,
 	"agent/mcp":         0,
 	"agent/redact":      0,
 	"agent/plan":        0,

@@ -48,6 +48,10 @@ var rules = map[string]rule{
 		[]string{"github.com/prometheus/client_golang"},
 	},
 	"agent/config": {[]string{"internal/runtime/config"}, nil},
+	// What the tests of such a program hold.
+	"agent/agenttest": {
+		[]string{"record", "agent/...", "internal/record/...", "internal/runtime/...", "internal/testkit/testdb"}, nil,
+	},
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/...": {[]string{"record", "agent/..."}, []string{
 		"code.dny.dev/ssrf", "github.com/aymanbagabas/go-udiff", "github.com/fzipp/gocyclo",
@@ -159,6 +163,9 @@ const support = "internal/testkit/..."
 // supported are the packages of it that programs may import.
 var supported = []string{"internal/testkit/scriptmodel"}
 
+// agentTests is what only the tests of those who run agents import. It is support for tests itself.
+const agentTests = "agent/agenttest"
+
 // pkg is a package as `go list` prints it.
 type pkg struct {
 	ImportPath string
@@ -252,8 +259,8 @@ func breaches(all map[string]*pkg) (found []string) {
 // mayImport reports whether a package with a rule may import another one.
 func mayImport(name, path string, r rule, imported *pkg) bool {
 	if ours, ok := strings.CutPrefix(path, module+"/"); ok {
-		forTests := covers(support, ours) && !slices.Contains(supported, ours)
-		return covered(r.ours, ours) && (!forTests || covers(support, name) || name == "cmd/bench")
+		forTests := covers(support, ours) && !slices.Contains(supported, ours) || ours == agentTests
+		return covered(r.ours, ours) && (!forTests || covers(support, name) || name == "cmd/bench" || name == agentTests)
 	}
 
 	if imported == nil || imported.Standard { // "C" and "unsafe" are not listed
@@ -399,6 +406,9 @@ func TestBreachesAreSeen(t *testing.T) {
 		{"internal/view/outline", []string{module + "/internal/record/store"}, "may not import"},
 		{"agent/model", []string{pool.ImportPath}, "may not import"},
 		{"agent/tool/db", []string{pool.ImportPath}, ""},
+		{"agent/agenttest", []string{module + "/internal/testkit/testdb"}, ""},
+		{"agent", []string{module + "/agent/agenttest"}, "may not import"},
+		{"examples/a", []string{module + "/agent/agenttest"}, "may not import"},
 		{"internal/util", nil, "is in no room"},
 	} {
 		p := &pkg{ImportPath: module + "/" + tt.name, Imports: tt.imports}

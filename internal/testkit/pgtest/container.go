@@ -10,6 +10,8 @@ import (
 
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/modules/postgres"
+
+	"github.com/actlog/actlog/internal/testkit/testdb"
 )
 
 // imageEnv is the environment variable with another image for the container.
@@ -20,7 +22,7 @@ var errNoDocker = errors.New("no Docker engine answers")
 
 // startContainer runs Postgres in a container. The container is removed when this program
 // ends, unless keepEnv is set.
-func startContainer(ctx context.Context) (*Server, error) {
+func startContainer(ctx context.Context) (*testdb.Server, error) {
 	if err := dockerAnswers(ctx); err != nil {
 		return nil, err
 	}
@@ -36,7 +38,7 @@ func startContainer(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("address of container %s: %w", image, err), terminate(container))
 	}
-	return &Server{URL: url, Private: true, close: func(context.Context) error { return terminate(container) }}, nil
+	return &testdb.Server{URL: url, Private: true, Stop: func(context.Context) error { return terminate(container) }}, nil
 }
 
 func terminate(container *postgres.PostgresContainer) error {

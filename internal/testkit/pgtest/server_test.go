@@ -7,8 +7,9 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/record/embedpg"
-	"github.com/actlog/actlog/migrations"
 )
+
+func TestMain(m *testing.M) { Main(m) }
 
 func TestContainer(t *testing.T) {
 	t.Parallel()
@@ -21,19 +22,14 @@ func TestContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c, err := openCluster(t.Context(), server, migrations.FS)
-	if err != nil {
-		t.Fatalf("errors.Join = %v", errors.Join(err, server.Close(context.Background())))
-	}
 	t.Cleanup(func() {
-		if err := c.close(context.Background()); err != nil {
+		if err := server.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
 
-	db := c.lend(t, (*cluster).checkout, (*cluster).giveBack)
-	if n := count(t, db.Pool, "actlog.plan_execution_record"); n != 0 {
-		t.Errorf("%d rows in an empty database", n)
+	if err := Migrate(t.Context(), server.URL); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -61,7 +57,7 @@ func TestServerNotAnswering(t *testing.T) {
 	if err != nil || s.Private || !strings.Contains(how, URLEnv) {
 		t.Fatalf("obtain = %v, %s, %v", s, how, err)
 	}
-	if _, err := serverVersion(t.Context(), s.URL); err == nil {
+	if _, err := s.Found(t.Context(), how, t.Logf); err == nil {
 		t.Error("a server answered")
 	}
 }

@@ -2,9 +2,9 @@
 //
 //	go run ./internal/testkit/pgtest/withpg -- go test ./...
 //
-// It sets TEST_DATABASE_URL for the command, forwards signals to it, and exits with its exit
-// code. If TEST_DATABASE_URL is already set, withpg uses that server. With -migrate it first
-// migrates the database at TEST_DATABASE_URL.
+// It sets TEST_DATABASE_URL, and ACTLOG_TEST_DATABASE_URL, for the command, forwards signals to it, and exits with its
+// exit code. If TEST_DATABASE_URL is already set, withpg uses that server. With -migrate it first migrates the database
+// at TEST_DATABASE_URL.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/testdb"
 )
 
 func main() {
@@ -65,7 +66,7 @@ func run(args []string) (code int, err error) {
 	stop()
 
 	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), pgtest.URLEnv+"="+server.URL)
+	cmd.Env = append(os.Environ(), pgtest.URLEnv+"="+server.URL, testdb.URLEnv+"="+server.URL)
 	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

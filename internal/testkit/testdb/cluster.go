@@ -1,4 +1,4 @@
-package pgtest
+package testdb
 
 import (
 	"context"
@@ -293,7 +293,7 @@ func (c *cluster) close(ctx context.Context) error {
 
 	c.admin.Close()
 	if c.server.Private && c.kept.Load() > 0 {
-		fmt.Fprintln(os.Stderr, "pgtest: the server keeps running with the kept databases:", c.server.URL)
+		fmt.Fprintln(os.Stderr, "test database: the server keeps running with the kept databases:", c.server.URL)
 		return err
 	}
 	return errors.Join(err, c.server.Close(ctx))

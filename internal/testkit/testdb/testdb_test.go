@@ -1,4 +1,4 @@
-package pgtest
+package testdb
 
 import (
 	"bufio"
@@ -12,12 +12,20 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
 )
 
 // helperEnv makes the child process of TestInterrupted take a database and wait.
 const helperEnv = "PGTEST_TEST_HELPER"
 
-func TestMain(m *testing.M) { Main(m) }
+func TestMain(m *testing.M) {
+	code := Run(m, Start)
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 func TestManyInParallel(t *testing.T) {
 	const n = 200
@@ -82,13 +90,6 @@ func TestEmpty(t *testing.T) {
 	var encoding string
 	if err := db.Pool.QueryRow(t.Context(), `SHOW server_encoding`).Scan(&encoding); err != nil || encoding != "UTF8" {
 		t.Errorf("encoding %s, %v", encoding, err)
-	}
-}
-
-func TestMainIsMissing(t *testing.T) {
-	t.Parallel()
-	if _, err := new(lazyCluster).get(t); err == nil || !strings.Contains(err.Error(), "pgtest.Main") {
-		t.Errorf("new(lazyCluster).get() = %v", err)
 	}
 }
 
