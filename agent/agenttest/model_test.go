@@ -35,6 +35,7 @@ func TestModel(t *testing.T) {
 		if err != nil || answer.Finish != model.FinishToolCalls || answer.Message.Role != model.RoleAssistant {
 			t.Fatalf("answer = %+v, %v", answer, err)
 		}
+
 		calls := answer.Message.Calls()
 		if len(calls) != 2 || calls[0].ID == calls[1].ID || calls[1].Arguments != `{"broken` ||
 			shown != `I look.weather{"city":"Oslo"}` {

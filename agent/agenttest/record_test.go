@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -235,5 +237,25 @@ func TestReplayRefuses(t *testing.T) {
 				t.Errorf("it failed with %q, not %q", f.why, tt.want)
 			}
 		})
+	}
+}
+
+var update = flag.Bool("update", false, "record the run of the examples again")
+
+// TestRecorded: the run of the examples is one of the present version.
+func TestRecorded(t *testing.T) {
+	t.Parallel()
+	const file = "testdata/order-7.ndjson"
+	if *update {
+		script := agenttest.Model(agenttest.Call("find", map[string]int{"number": 7}), agenttest.Final("Two cups."))
+		job := agent.Job{Work: agent.Request{Agent: "clerk", Request: "What is order 7?"}}
+		if err := os.WriteFile(file, recordOf(t, agenttest.Database(t), clerk(script), job, nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	diff := agenttest.Replay(t, strings.NewReader(readFile(t, file)), clerk(mute(t)["default"]))
+	if len(diff) > 0 {
+		t.Errorf("run the test with -update: %s", show(diff))
 	}
 }

@@ -48,6 +48,7 @@ func shop(models map[string]model.Model) agent.Parts {
 					if err != nil {
 						return nil, err
 					}
+
 					said, err := f.RunAgent(ctx, "talker", "Refund "+found+" for "+string(in))
 					if err != nil {
 						return nil, err
