@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/actlog/actlog/internal/record/content"
 	"github.com/actlog/actlog/internal/record/field"
@@ -151,14 +152,15 @@ func (r *recording) made(c *record.ActTool) *record.ActTool {
 	return nil
 }
 
-// subPlan returns the run that a call started; nil: none.
+// subPlan returns the run that a call started, in its last attempt; nil: none.
 func (r *recording) subPlan(toolCallID string) *record.Plan {
-	for _, p := range r.plans {
-		if !p.IsRoot() && optional.Value(p.ToolCallID) == toolCallID {
-			return p
-		}
+	started := inOrder(r.plans, func(p *record.Plan) bool {
+		return !p.IsRoot() && optional.Value(p.ToolCallID) == toolCallID
+	}, func(p *record.Plan) (int64, string) { return optional.Value(p.StartTime).UnixMicro(), p.CurrentPlanID })
+	if len(started) == 0 {
+		return nil
 	}
-	return nil
+	return started[len(started)-1]
 }
 
 // inOrder returns the values that are wanted, in an order.
@@ -177,24 +179,32 @@ func inOrder[K comparable, V any](of map[K]V, wanted func(V) bool, place func(V)
 type contents map[content.Hash]string
 
 func (c contents) add(of content.Content) error {
-	text := of.Body
-	for _, piece := range of.Pieces {
-		body, ok := c[piece]
-		if !ok {
-			return fmt.Errorf("parts: %s is not in the lines before", piece)
-		}
-		text += body
+	c[of.Hash] = of.Body
+	if of.Pieces == nil {
+		return nil
 	}
+	text, err := c.text("parts", of.Pieces)
 	c[of.Hash] = text
-	return nil
+	return err
 }
 
 func (c contents) join(f *field.Field, parts []content.Hash) (string, error) {
+	return c.text(f.Pieces.Name, parts)
+}
+
+// maxText bounds a text: what was cut is exported one character too long.
+const maxText = record.MaxTextBytes + utf8.UTFMax
+
+// text returns what parts make together. member names them.
+func (c contents) text(member string, parts []content.Hash) (string, error) {
 	var text strings.Builder
 	for _, hash := range parts {
 		body, ok := c[hash]
-		if !ok {
-			return "", fmt.Errorf("%s: %s is not in the lines before", f.Pieces.Name, hash)
+		switch {
+		case !ok:
+			return "", fmt.Errorf("%s: %s is not in the lines before", member, hash)
+		case text.Len()+len(body) > maxText:
+			return "", fmt.Errorf("%s: they have over %d bytes together", member, maxText)
 		}
 		text.WriteString(body)
 	}

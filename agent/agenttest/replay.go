@@ -208,10 +208,16 @@ func (p *play) read(ctx context.Context) error {
 // played returns the recording as the runtime plays it.
 func (r *recording) played() *engine.Played {
 	p := &engine.Played{
-		PlanID: r.root.CurrentPlanID, Steps: map[string]bool{}, Versions: map[string]*record.Thought{},
+		PlanID: r.root.CurrentPlanID, Steps: map[string]bool{}, SubPlans: map[string]string{},
+		Versions: map[string]*record.Thought{},
 	}
 	for id := range r.steps {
 		p.Steps[id] = true
+	}
+	for id := range r.calls {
+		if started := r.subPlan(id); started != nil {
+			p.SubPlans[id] = started.CurrentPlanID
+		}
 	}
 	for id, t := range r.thoughts {
 		if optional.Value(t.Type) == record.ThoughtDecision {

@@ -13,6 +13,8 @@ type Played struct {
 	PlanID string
 	// Steps are the ids of the steps on record.
 	Steps map[string]bool
+	// SubPlans are the runs that calls started, the last one of each, by the ids of the calls.
+	SubPlans map[string]string
 	// Versions are the thoughts of [Run.Version] on record, by their ids.
 	Versions map[string]*record.Thought
 }
@@ -36,6 +38,14 @@ func rootID(ctx context.Context) string {
 		return p.PlanID
 	}
 	return record.NewPlanID()
+}
+
+// subPlan returns the run that a call started; empty: none is on record.
+func (p *Played) subPlan(toolCallID string) string {
+	if p == nil {
+		return ""
+	}
+	return p.SubPlans[toolCallID]
 }
 
 // version returns what is on record of a version, and whether the record came to where it is asked for. nil and true:

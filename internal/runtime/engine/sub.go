@@ -90,6 +90,9 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 
 // subPlanID returns the id of the run that the call starts. Another attempt of the call starts another one.
 func (c *calling) subPlanID() string {
+	if id := playedIn(c.step.run.leased).subPlan(c.row.ToolCallID); id != "" {
+		return id
+	}
 	if n := c.number(); n > 1 {
 		return derive("subplan-", c.row.ToolCallID, n)
 	}
