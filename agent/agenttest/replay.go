@@ -214,6 +214,7 @@ func (r *recording) played() *engine.Played {
 	for id := range r.steps {
 		p.Steps[id] = true
 	}
+
 	for id := range r.calls {
 		if started := r.subPlan(id); started != nil {
 			p.SubPlans[id] = started.CurrentPlanID
