@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func (t Thinking) by(c *candidates) Thinking {
 
 	parts := c.run.parts
 	own, first := parts.ModelDefinition(t.Model.Configured), parts.ModelDefinition(c.models[0].Configured)
-	if t.MaxTokens = own.MaxTokens; optional.Value(t.Temperature) == optional.Value(first.Temperature) {
+	if t.MaxTokens = own.MaxTokens; reflect.DeepEqual(t.Temperature, first.Temperature) {
 		t.Temperature = own.Temperature
 	}
 	return t
