@@ -62,8 +62,8 @@ func (c *candidates) begin() time.Time {
 	return now
 }
 
-// asks reports whether the model is asked that is next. One that is away is asked by the run whose turn it is, and by one
-// that does not know it. One whose error does not pass by waiting is also asked if no other one is left.
+// asks reports whether the model is asked that is next. One that is away is asked by the run whose turn it is, and by
+// one that does not know it. One whose error does not pass by waiting is also asked if no other one is left.
 func (c *candidates) asks(ctx context.Context) bool {
 	m := c.model()
 	w, awaits := c.run.awaitsModel(m.Configured)
@@ -71,6 +71,7 @@ func (c *candidates) asks(ctx context.Context) bool {
 	if c.once = awaits || isAway; !isAway || awaits && w.Asks {
 		return true
 	}
+
 	if !passes(away.ErrorKind) && !slices.ContainsFunc(c.models[c.at+1:], c.run.isThere) {
 		return true
 	}
@@ -127,8 +128,8 @@ func (c *candidates) again(ctx context.Context, failed error) (bool, error) {
 	return c.run.isThere(c.model()), nil
 }
 
-// passOver notes that the model failed as often as it was to be asked, and moves on to the next one. A model that answered
-// others meanwhile is not away. The error is that of next.
+// passOver notes that the model failed as often as it was to be asked, and moves on to the next one. A model that
+// answered others meanwhile is not away. The error is that of next.
 func (c *candidates) passOver(ctx context.Context, kind, message string) error {
 	r, asked := c.run, c.since
 	m := c.model()
@@ -249,7 +250,8 @@ func (c *candidates) saidBy() string {
 	return c.model().Configured
 }
 
-// fallbackFrom is what goes on record of the models that were passed over, in place of what is there; nil: nothing does.
+// fallbackFrom is what goes on record of the models that were passed over, in place of what is there; nil: nothing
+// does.
 func (c *candidates) fallbackFrom(before *cycle) json.RawMessage {
 	if len(c.why) == 0 && (before == nil || before.record.FallbackFrom == nil) {
 		return nil

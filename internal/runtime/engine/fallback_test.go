@@ -106,6 +106,7 @@ func TestFallback(t *testing.T) {
 
 			p := h.Await(h.Start("a", "Go."), record.Completed)
 			c := h.Step(p).Cycles[0]
+
 			if text(p.Record.Summary) != "by the second" || text(c.Record.Provider) != "another" || len(other.Requests()) != 1 {
 				t.Errorf("%q by %s, which was asked %d times", text(p.Record.Summary), text(c.Record.Provider),
 					len(other.Requests()))
@@ -159,6 +160,7 @@ func TestFallbackOutage(t *testing.T) {
 	second(t, h, quick(), answers("by the second"))
 	h.Work(h.Engine)
 	h.Work(h.NewEngine(nil))
+
 	h.Await(h.Start("a", "First."), record.Completed)
 	storetest.Until(t, "both workers know that the model is away", func() bool {
 		c := h.Step(h.Await(h.Start("a", "Next."), record.Completed)).Cycles[0]
@@ -170,6 +172,7 @@ func TestFallbackOutage(t *testing.T) {
 	for i := range ids {
 		ids[i] = h.Start("a", fmt.Sprintf("Go %d.", i))
 	}
+
 	asked := int64(0)
 	for _, id := range ids {
 		c := h.Step(h.Await(id, record.Completed)).Cycles[0]
@@ -232,18 +235,21 @@ func TestAllAreAway(t *testing.T) {
 	}
 }
 
-// TestOneIsAwayOneFails: a run waits if the error of one of its models may pass, and fails if none may, with that of the
-// last. What does not pass is no reason to wait for those whose agent names no other model.
+// TestOneIsAwayOneFails: a run waits if the error of one of its models may pass, and fails if none may, with that of
+// the last. What does not pass is no reason to wait for those whose agent names no other model.
 func TestOneIsAwayOneFails(t *testing.T) {
 	t.Parallel()
 	h, g := behindGate(t, quick())
 	h.Parts.DefaultModel = enginetest.Model(t, g.url, to(quick(), "second"))
 	second(t, h, to(quick(), "third"), fails(http.StatusUnauthorized, ""))
-	broke, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{fails(http.StatusPaymentRequired, "")}}, nil)
+	broke, err := scriptmodel.Start(scriptmodel.Script{
+		Scenes: []scriptmodel.Scene{fails(http.StatusPaymentRequired, "")},
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { broke.Close() })
+
 	h.Parts.Models["third"] = modelAt(t, "third", "other", broke.URL(), quick())
 	for _, name := range []string{"second", "third"} {
 		h.Parts.Definitions["agent."+name] = define.Definition{Agent: name, Model: define.DefinitionModel{Name: name}}
@@ -281,8 +287,8 @@ func TestFallbackGivesUp(t *testing.T) {
 	}
 }
 
-// TestPassedOverIsForgotten: that a model is away is known until a day after the last run that came to it, although no run
-// waits for it.
+// TestPassedOverIsForgotten: that a model is away is known until a day after the last run that came to it, although
+// no run waits for it.
 func TestPassedOverIsForgotten(t *testing.T) {
 	t.Parallel()
 	h, g := behindGate(t, quick())
@@ -328,6 +334,7 @@ func TestFallbackInATalk(t *testing.T) {
 			})
 			h := build(t, []scriptmodel.Scene{talk("the first")}, map[string]define.Definition{"a": {Tools: []string{"note"}}},
 				[]tool.Tool{note})
+
 			g = newGate(t, h.Model.URL())
 			p := to(quick(), "second")
 			p.Probe = model.Backoff{From: time.Nanosecond, Most: time.Nanosecond}
@@ -335,7 +342,9 @@ func TestFallbackInATalk(t *testing.T) {
 
 			other := second(t, h, quick(), talk("the second"))
 			if provider == "anthropic" {
-				m, err := anthropic.New(anthropic.Config{Model: "claude", BaseURL: strings.TrimSuffix(other.URL(), "/v1"), MaxTokens: 100})
+				m, err := anthropic.New(anthropic.Config{
+					Model: "claude", BaseURL: strings.TrimSuffix(other.URL(), "/v1"), MaxTokens: 100,
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -372,8 +381,8 @@ func TestFallbackInATalk(t *testing.T) {
 	}
 }
 
-// TestFallbackSettings: a model that answers in place of another is asked with its own settings. What the agent says goes
-// before them.
+// TestFallbackSettings: a model that answers in place of another is asked with its own settings. What the agent says
+// goes before them.
 func TestFallbackSettings(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -389,6 +398,7 @@ func TestFallbackSettings(t *testing.T) {
 				"a":    {Model: first},
 				"warm": {Model: define.DefinitionModel{Temperature: new(1.25), MaxTokens: 111}},
 			}, nil)
+
 			h.Parts.Settings = map[string]define.DefinitionModel{
 				"default": first, "second": {Temperature: new(0.75), MaxTokens: 222},
 			}
@@ -427,8 +437,8 @@ func TestFallbackCosts(t *testing.T) {
 	}
 }
 
-// TestFallbackKilledAtEveryWrite: a run whose model does not answer comes to the same end, whenever its worker is killed.
-// Each attempt of each model stays on record.
+// TestFallbackKilledAtEveryWrite: a run whose model does not answer comes to the same end, whenever its worker is
+// killed. Each attempt of each model stays on record.
 func TestFallbackKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]int{"away": http.StatusServiceUnavailable, "auth": http.StatusUnauthorized} {
@@ -443,10 +453,12 @@ func TestFallbackKilledAtEveryWrite(t *testing.T) {
 				h.Parts.DefaultModel = enginetest.Model(t, h.Model.URL(), to(quick(), "second"))
 				other := second(t, h, quick(), scriptmodel.Scene{Name: "s", Turns: calls(
 					[]scriptmodel.ToolCall{call("once", object{"name": "a"})}, terminate("by the second"))})
+
 				disturb(h)
 				h.Work(h.Engine)
 
 				p := h.Await(h.Start("a", "Go."), record.Completed)
+
 				asked := int64(0)
 				for _, c := range h.Step(p).Cycles {
 					if got := fallbacks(t, c); len(got) != 1 || !strings.HasPrefix(got[0], "default:") {

@@ -132,6 +132,7 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 	if err := s.mayThink(ctx, c == nil); err != nil {
 		return nil, err
 	}
+
 	asked := s.run.candidates(t.Model)
 	if err := asked.next(ctx); err != nil {
 		return nil, err
@@ -264,8 +265,8 @@ func (s *Step) think(
 	}
 }
 
-// asksAgain puts on record that the model of a cycle failed, and waits until one is asked in its next attempt: the same,
-// or the next one that may answer. The error says why none is.
+// asksAgain puts on record that the model of a cycle failed, and waits until one is asked in its next attempt: the
+// same, or the next one that may answer. The error says why none is.
 func (s *Step) asksAgain(ctx context.Context, asked *candidates, failed, next *record.ThinkAct, why error) error {
 	kind, message := *failed.ErrorKind, *failed.ErrorMessage
 	if passes(kind) {

@@ -95,8 +95,8 @@ func (s *Store) Probe(ctx context.Context, provides []string, probes []Probe) er
 	return nil
 }
 
-// PassOver notes that a model is away and that runs ask another one in its place, so that one of them asks whether it is
-// back, see [Store.TakeProbe].
+// PassOver notes that a model is away and that runs ask another one in its place, so that one of them asks whether it
+// is back, see [Store.TakeProbe].
 func (s *Store) PassOver(ctx context.Context, w ModelWait) error {
 	err := queries.ModelAwayAdd(ctx, s.DB(), db.ModelAwayAddParams{
 		Model: w.Model, Since: w.Since, ErrorKind: w.ErrorKind, ErrorMessage: w.ErrorMessage, PassedOver: true,

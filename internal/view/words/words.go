@@ -158,8 +158,8 @@ func Progress(p json.RawMessage) (of record.Progress, text string) {
 	return of, strings.Join(parts, " ")
 }
 
-// Fallbacks returns the models in whose place another one answered: at most a few. from is a list of [record.Fallback] as
-// it is on record.
+// Fallbacks returns the models in whose place another one answered: at most a few. from is a list of
+// [record.Fallback] as it is on record.
 func Fallbacks(from json.RawMessage) []record.Fallback {
 	var all []record.Fallback
 	if json.Unmarshal(from, &all) != nil {
@@ -168,8 +168,8 @@ func Fallbacks(from json.RawMessage) []record.Fallback {
 	return all[:min(len(all), 10)]
 }
 
-// InPlaceOf says in whose place a model answers, and why: "in place of default (network), claude (quota)". It is empty if
-// the model is the first that was to answer.
+// InPlaceOf says in whose place a model answers, and why: "in place of default (network), claude (quota)". It is
+// empty if the model is the first that was to answer.
 func InPlaceOf(from json.RawMessage) string {
 	var parts []string
 	for _, f := range Fallbacks(from) {
