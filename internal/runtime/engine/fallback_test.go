@@ -242,6 +242,7 @@ func TestOneIsAwayOneFails(t *testing.T) {
 	h, g := behindGate(t, quick())
 	h.Parts.DefaultModel = enginetest.Model(t, g.url, to(quick(), "second"))
 	second(t, h, to(quick(), "third"), fails(http.StatusUnauthorized, ""))
+
 	broke, err := scriptmodel.Start(scriptmodel.Script{
 		Scenes: []scriptmodel.Scene{fails(http.StatusPaymentRequired, "")},
 	}, nil)
