@@ -170,6 +170,16 @@ func (c *registering) addModels(more map[string]model.Model) {
 		return nil
 	}
 	c.registered.Models = add(c, "models", c.registered.Models, more, c.configured.Models, check)
+
+	known := slices.Sorted(maps.Keys(allOf(c.registered.Models, c.configured.Models)))
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		fallback := model.PatienceWith(more[name]).Fallback
+		for i, other := range fallback {
+			if problem := define.FallbackProblem(name, other, fallback[:i], known); problem != "" {
+				c.wrong("models.%s.fallback[%d]: %s", name, i, problem)
+			}
+		}
+	}
 }
 
 func (c *registering) addServers(more map[string]tool.Server) {

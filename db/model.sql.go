@@ -31,7 +31,7 @@ func (q *Queries) ModelAnswered(ctx context.Context, db DBTX, arg ModelAnsweredP
 }
 
 const ModelAway = `-- name: ModelAway :many
-SELECT a.model, a.since, a.error_kind, a.error_message FROM actlog.model_away AS a ORDER BY a.model
+SELECT a.model, a.since, a.error_kind, a.error_message, a.probe_at FROM actlog.model_away AS a ORDER BY a.model
 `
 
 type ModelAwayRow struct {
@@ -39,6 +39,7 @@ type ModelAwayRow struct {
 	Since        time.Time
 	ErrorKind    string
 	ErrorMessage string
+	ProbeAt      time.Time
 }
 
 // Returns the models that are away.
@@ -56,6 +57,7 @@ func (q *Queries) ModelAway(ctx context.Context, db DBTX) ([]ModelAwayRow, error
 			&i.Since,
 			&i.ErrorKind,
 			&i.ErrorMessage,
+			&i.ProbeAt,
 		); err != nil {
 			return nil, err
 		}
@@ -69,12 +71,14 @@ func (q *Queries) ModelAway(ctx context.Context, db DBTX) ([]ModelAwayRow, error
 
 const ModelAwayAdd = `-- name: ModelAwayAdd :exec
 
-INSERT INTO actlog.model_away (model, since, error_kind, error_message, probe_at)
+INSERT INTO actlog.model_away (model, since, error_kind, error_message, passed_over, probe_at)
 VALUES (
-    $1::text, $2::timestamptz, $3::text, $4::text,
-    now() + $5::float8 * INTERVAL '1 second'
+    $1::text, $2::timestamptz, $3::text, $4::text, $5::boolean,
+    now() + $6::float8 * INTERVAL '1 second'
 )
-ON CONFLICT (model) DO UPDATE SET error_kind = EXCLUDED.error_kind, error_message = EXCLUDED.error_message
+ON CONFLICT (model) DO UPDATE
+SET error_kind = EXCLUDED.error_kind, error_message = EXCLUDED.error_message,
+    passed_over = model_away.passed_over OR EXCLUDED.passed_over
 `
 
 type ModelAwayAddParams struct {
@@ -82,17 +86,19 @@ type ModelAwayAddParams struct {
 	Since        time.Time
 	ErrorKind    string
 	ErrorMessage string
+	PassedOver   bool
 	PauseSeconds float64
 }
 
 // Models that do not answer, and the runs that wait for them.
-// Notes that a model is away, and when it is asked next.
+// Notes that a model is away, when it is asked next, and whether runs ask another one in its place.
 func (q *Queries) ModelAwayAdd(ctx context.Context, db DBTX, arg ModelAwayAddParams) error {
 	_, err := db.Exec(ctx, ModelAwayAdd,
 		arg.Model,
 		arg.Since,
 		arg.ErrorKind,
 		arg.ErrorMessage,
+		arg.PassedOver,
 		arg.PauseSeconds,
 	)
 	return err
@@ -111,12 +117,6 @@ WITH due AS MATERIALIZED (
     )
     FOR UPDATE OF a SKIP LOCKED
 ),
-next AS (
-    UPDATE actlog.model_away AS a
-    SET probes = a.probes + 1, probe_at = now() + d.pause * INTERVAL '1 second'
-    FROM due AS d
-    WHERE a.model = d.model
-),
 chosen AS MATERIALIZED (
     SELECT c.root_plan_id, c.plan_id, d.model
     FROM due AS d
@@ -129,6 +129,13 @@ chosen AS MATERIALIZED (
         LIMIT 1
         FOR NO KEY UPDATE OF r SKIP LOCKED
     ) AS c
+),
+next AS (
+    UPDATE actlog.model_away AS a
+    SET probes = a.probes + 1, probe_at = now() + d.pause * INTERVAL '1 second'
+    FROM due AS d
+    JOIN chosen AS c ON c.model = d.model
+    WHERE a.model = d.model
 ),
 asks AS (
     UPDATE actlog.model_wait AS w
@@ -167,16 +174,47 @@ func (q *Queries) ModelProbe(ctx context.Context, db DBTX, arg ModelProbeParams)
 	return result.RowsAffected(), nil
 }
 
+const ModelProbeTake = `-- name: ModelProbeTake :execrows
+UPDATE actlog.model_away AS a
+SET probes = a.probes + 1, passed_over = true, probe_at = now() + INTERVAL '1 second' * LEAST(
+    $1::float8 * $2::float8 ^ LEAST(a.probes + 1, 100), $3::float8
+)
+WHERE a.model = $4::text AND a.probe_at <= now()
+`
+
+type ModelProbeTakeParams struct {
+	FromSeconds float64
+	Factor      float64
+	MostSeconds float64
+	Model       string
+}
+
+// Lets a run that could ask another model ask whether one is back, if that is due and no other run takes it. The next
+// pause is as for ModelProbe.
+func (q *Queries) ModelProbeTake(ctx context.Context, db DBTX, arg ModelProbeTakeParams) (int64, error) {
+	result, err := db.Exec(ctx, ModelProbeTake,
+		arg.FromSeconds,
+		arg.Factor,
+		arg.MostSeconds,
+		arg.Model,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const ModelUnwanted = `-- name: ModelUnwanted :exec
 DELETE FROM actlog.model_away AS a
-WHERE NOT EXISTS (
+WHERE (NOT a.passed_over OR a.probe_at < now() - INTERVAL '1 day') AND NOT EXISTS (
     SELECT FROM actlog.model_wait AS w
     JOIN actlog.run AS r ON r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id
     WHERE w.model = a.model AND NOT r.done
 )
 `
 
-// Forgets models that are away and that no run waits for: nobody would notice that they are back.
+// Forgets models that are away and that no run waits for: nobody would notice that they are back. One in whose place
+// runs ask another is forgotten when no run has come to it for a day.
 func (q *Queries) ModelUnwanted(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, ModelUnwanted)
 	return err

@@ -1,13 +1,15 @@
 -- Models that do not answer, and the runs that wait for them.
 
 -- name: ModelAwayAdd :exec
--- Notes that a model is away, and when it is asked next.
-INSERT INTO actlog.model_away (model, since, error_kind, error_message, probe_at)
+-- Notes that a model is away, when it is asked next, and whether runs ask another one in its place.
+INSERT INTO actlog.model_away (model, since, error_kind, error_message, passed_over, probe_at)
 VALUES (
-    @model::text, sqlc.arg('since')::timestamptz, @error_kind::text, @error_message::text,
+    @model::text, sqlc.arg('since')::timestamptz, @error_kind::text, @error_message::text, @passed_over::boolean,
     now() + sqlc.arg('pause_seconds')::float8 * INTERVAL '1 second'
 )
-ON CONFLICT (model) DO UPDATE SET error_kind = EXCLUDED.error_kind, error_message = EXCLUDED.error_message;
+ON CONFLICT (model) DO UPDATE
+SET error_kind = EXCLUDED.error_kind, error_message = EXCLUDED.error_message,
+    passed_over = model_away.passed_over OR EXCLUDED.passed_over;
 
 -- name: ModelWaitAdd :exec
 -- Notes that a run waits for a model, and has asked it if it was its turn.
@@ -27,7 +29,16 @@ WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = @plan_id::text;
 
 -- name: ModelAway :many
 -- Returns the models that are away.
-SELECT a.model, a.since, a.error_kind, a.error_message FROM actlog.model_away AS a ORDER BY a.model;
+SELECT a.model, a.since, a.error_kind, a.error_message, a.probe_at FROM actlog.model_away AS a ORDER BY a.model;
+
+-- name: ModelProbeTake :execrows
+-- Lets a run that could ask another model ask whether one is back, if that is due and no other run takes it. The next
+-- pause is as for ModelProbe.
+UPDATE actlog.model_away AS a
+SET probes = a.probes + 1, passed_over = true, probe_at = now() + INTERVAL '1 second' * LEAST(
+    sqlc.arg('from_seconds')::float8 * sqlc.arg('factor')::float8 ^ LEAST(a.probes + 1, 100), sqlc.arg('most_seconds')::float8
+)
+WHERE a.model = @model::text AND a.probe_at <= now();
 
 -- name: ModelProbe :execrows
 -- Makes one run due for each model that is to be asked whether it is back, of those that a worker has: of the runs that
@@ -45,12 +56,6 @@ WITH due AS MATERIALIZED (
     )
     FOR UPDATE OF a SKIP LOCKED
 ),
-next AS (
-    UPDATE actlog.model_away AS a
-    SET probes = a.probes + 1, probe_at = now() + d.pause * INTERVAL '1 second'
-    FROM due AS d
-    WHERE a.model = d.model
-),
 chosen AS MATERIALIZED (
     SELECT c.root_plan_id, c.plan_id, d.model
     FROM due AS d
@@ -64,6 +69,13 @@ chosen AS MATERIALIZED (
         FOR NO KEY UPDATE OF r SKIP LOCKED
     ) AS c
 ),
+next AS (
+    UPDATE actlog.model_away AS a
+    SET probes = a.probes + 1, probe_at = now() + d.pause * INTERVAL '1 second'
+    FROM due AS d
+    JOIN chosen AS c ON c.model = d.model
+    WHERE a.model = d.model
+),
 asks AS (
     UPDATE actlog.model_wait AS w
     SET asks = true
@@ -76,9 +88,10 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id;
 
 -- name: ModelUnwanted :exec
--- Forgets models that are away and that no run waits for: nobody would notice that they are back.
+-- Forgets models that are away and that no run waits for: nobody would notice that they are back. One in whose place
+-- runs ask another is forgotten when no run has come to it for a day.
 DELETE FROM actlog.model_away AS a
-WHERE NOT EXISTS (
+WHERE (NOT a.passed_over OR a.probe_at < now() - INTERVAL '1 day') AND NOT EXISTS (
     SELECT FROM actlog.model_wait AS w
     JOIN actlog.run AS r ON r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id
     WHERE w.model = a.model AND NOT r.done

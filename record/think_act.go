@@ -46,6 +46,9 @@ type ThinkAct struct {
 	Message json.RawMessage `record:"message,object"`
 	// CacheCreation1hInputTokens are those of CacheCreationInputTokens that the cache keeps for an hour.
 	CacheCreation1hInputTokens *int64 `record:"cacheCreation1hInputTokens,column=cache_creation_1h_input_tokens"`
+	// FallbackFrom are the models that were to answer before the one that did, as a list of [Fallback], in the order in
+	// which they were passed over.
+	FallbackFrom json.RawMessage `record:"fallbackFrom,stringMaps"`
 
 	// ThinkInputChars and ThinkOutputChars are counted from the texts before they are cut.
 	// Clients do not set them.
@@ -63,6 +66,13 @@ type ThinkAct struct {
 	CacheWritePrice *float64 `record:"cacheWritePrice,of=modelName"`
 
 	Tariff json.RawMessage `record:"tariff,of=modelName,with=inputPrice"`
+}
+
+// Fallback says why a model did not answer a cycle, so that the next one of its list was asked.
+type Fallback struct {
+	Model     string `json:"model"` // its name in the configuration
+	ErrorKind string `json:"errorKind"`
+	Error     string `json:"error"`
 }
 
 // Kind implements [Change].

@@ -74,6 +74,10 @@ func (e *Error) Answered() bool {
 	return false
 }
 
+// FallsBack reports whether another model may answer instead: the request was not refused for what it says, and its
+// caller still wants an answer.
+func (e *Error) FallsBack() bool { return !e.Answered() && e.Kind != KindCancelled }
+
 // Pause returns how long to wait before attempt, of which the first is 1, when the attempt before it
 // ended with err: 2, 4, 8 seconds and so on, up to 60, or what the provider asks for if that is
 // longer. It reports false if err does not pass by waiting. How often to try is up to the caller.

@@ -27,6 +27,9 @@ type Message struct {
 	// Others get Parts.
 	Provider string          `json:"provider,omitempty"`
 	Raw      json.RawMessage `json:"raw,omitempty"`
+	// Model is the name under which the runtime knows the model that said it, if it is not the one of the agent: it
+	// answered in its place. The runtime gives Raw to no other model.
+	Model string `json:"model,omitempty"`
 }
 
 // Part is one of its fields.

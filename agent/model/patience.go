@@ -24,8 +24,8 @@ func (b Backoff) or(other Backoff) Backoff {
 	return Backoff{cmp.Or(b.From, other.From), cmp.Or(b.Factor, other.Factor), cmp.Or(b.Most, other.Most)}
 }
 
-// Patience says how runs bear with a model whose errors may pass, see [Error.Retryable]. Where it is zero, the default
-// holds.
+// Patience says how runs bear with a model that fails. Errors may pass, see [Error.Retryable]. Where it is zero, the
+// default holds.
 type Patience struct {
 	// Tries is how often a run asks in a row, with pauses by Retry, before it lets go of its worker and waits until
 	// the model is back. Default 8, and 2 s, 4 s and so on up to 60 s.
@@ -36,6 +36,10 @@ type Patience struct {
 	Probe Backoff
 	// GiveUpAfter is how long a run waits, from its first request that failed, before it fails. Default 24 h.
 	GiveUpAfter time.Duration
+	// Fallback are the models, by the names under which the runtime knows them, that answer in place of this one: each
+	// after the one before it has failed in all tries, or once with an error that does not pass, see [Error.FallsBack].
+	// Their own fallbacks do not count. A run waits or fails if none of them answers.
+	Fallback []string
 }
 
 var defaultPatience = Patience{
@@ -44,7 +48,7 @@ var defaultPatience = Patience{
 }
 
 // WithPatience returns m, with which runs are as patient as p says.
-func WithPatience(m Model, p Patience) Model { return patient{m, p} }
+func WithPatience(m Model, p Patience) Model { return &patient{m, p} }
 
 type patient struct {
 	Model
@@ -53,10 +57,13 @@ type patient struct {
 
 // PatienceWith returns the patience of runs with a model.
 func PatienceWith(m Model) Patience {
-	p, _ := m.(patient)
-	of := p.patience
+	var of Patience
+	if p, ok := m.(*patient); ok {
+		of = p.patience
+	}
 	return Patience{
 		Tries: cmp.Or(of.Tries, defaultPatience.Tries), Retry: of.Retry.or(defaultPatience.Retry),
 		Probe: of.Probe.or(defaultPatience.Probe), GiveUpAfter: cmp.Or(of.GiveUpAfter, defaultPatience.GiveUpAfter),
+		Fallback: of.Fallback,
 	}
 }

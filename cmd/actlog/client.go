@@ -94,6 +94,7 @@ type cycleView struct {
 	Message         json.RawMessage
 	ErrorMessage    string
 	ModelName       string
+	FallbackFrom    json.RawMessage
 	FinishReason    string
 	InputCharCount  int64
 	InputTokens     int64

@@ -59,6 +59,7 @@ type printedCycle struct {
 	step           string
 	begun          bool // its row is known, so that what came before it is printed
 	attempt        int
+	inPlaceOf      string          // what was last said of whose place the model answers in
 	restartPrinted int             // the attempt of which it was printed that the answer begins again
 	text           strings.Builder // what arrived since the last reset
 	written        int             // how much of it is written
@@ -282,6 +283,7 @@ func (s *story) think(r *storyRow) {
 		s.again(c, r.Attempt)
 	}
 	defer s.arrived(c)
+	defer s.fallsBack(c, r)
 
 	if r.Attempt <= max(c.restartPrinted, 1) {
 		return
@@ -295,6 +297,15 @@ func (s *story) think(r *storyRow) {
 		}
 	}
 	s.line(s.place(r.StepID), s.view.faint("the answer begins again, "+r.number()), s.view.red(why))
+}
+
+// fallsBack says that another model is asked than the first one, and why.
+func (s *story) fallsBack(c *printedCycle, r *storyRow) {
+	inPlace := words.InPlaceOf(r.FallbackFrom)
+	if inPlace != "" && inPlace != c.inPlaceOf {
+		s.line(s.place(r.StepID), s.view.faint(words.Shorten(r.ModelName, 50)+" is asked "+inPlace))
+	}
+	c.inPlaceOf = inPlace
 }
 
 // again drops what arrived of an answer.

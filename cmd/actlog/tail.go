@@ -211,7 +211,7 @@ type tailRow struct {
 	StartTime, EndTime, ThinkStartTime, ThinkEndTime                                               *time.Time
 	InputTokens, OutputTokens                                                                      int64
 	Figures                                                                                        figuresView
-	Progress                                                                                       json.RawMessage
+	Progress, FallbackFrom                                                                         json.RawMessage
 }
 
 // progress says how far a call at work has come; empty: it has not said.
@@ -287,7 +287,7 @@ func (t *tail) describe(r *tailRow) (name string, parts []string) {
 		return "step " + r.StepID, []string{words.Clean(r.AgentName), state, t.view.figures(r.Figures)}
 	case "thinkAct":
 		return "cycle " + strconv.FormatInt(r.Seq+1, 10) + " of step " + r.StepID, []string{
-			words.Clean(r.ModelName), state, words.Took(r.ThinkStartTime, r.ThinkEndTime),
+			words.Clean(r.ModelName), words.InPlaceOf(r.FallbackFrom), state, words.Took(r.ThinkStartTime, r.ThinkEndTime),
 			words.Tokens(r.InputTokens, r.OutputTokens),
 		}
 	case "actTool":

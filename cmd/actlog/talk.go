@@ -54,6 +54,10 @@ func (v *view) cycle(st *stepView, c, before *cycleView) {
 		words.Tokens(c.InputTokens, c.OutputTokens), words.Clean(c.FinishReason), c.number())
 	v.line("  ", v.faint("at "+cycleAt(st.StepID, c.Seq)))
 	v.pastAttempts("  ", c.attempted)
+	for _, other := range words.Fallbacks(c.FallbackFrom) {
+		v.line("  ", v.faint("in place of "+words.Shorten(other.Model, 50)), words.Clean(other.ErrorKind),
+			v.red(words.Shorten(other.Error, 200)))
+	}
 
 	asked, earlier := chat.ParseMessages(c.ThinkInput), int64(0)
 	known := make([]bool, len(asked))

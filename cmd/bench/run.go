@@ -239,6 +239,11 @@ func (benchParts) MaxTakeovers() int { return 0 }
 // Unpriced implements [engine.Parts].
 func (benchParts) Unpriced() []string { return nil }
 
+// ModelDefinition implements [engine.Parts].
+func (benchParts) ModelDefinition(name string) define.DefinitionModel {
+	return define.DefinitionModel{Name: name}
+}
+
 // Concurrency implements [engine.Parts].
 func (benchParts) Concurrency() define.Concurrency { return define.Concurrency{} }
 

@@ -40,7 +40,7 @@ func viewOf(k record.Kind, without []string, unset map[string]string) (v view) {
 		case def != "":
 		case f.Rule == field.Attempt:
 			def = "1"
-		case f.Type == field.Texts || k == record.KindWait && f.Name == "formInputs":
+		case f.Type == field.Texts || f.Type == field.JSON && f.IsList():
 			def = "[]"
 		case f.Type == field.Bool:
 			def = "false"

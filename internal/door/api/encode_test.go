@@ -237,6 +237,8 @@ func wantFields(c record.Change, without ...string) obj {
 	case *record.Wait:
 		out["type"] = orDefault(reflect.ValueOf(c.Type), "USER_INPUT")
 		out["formInputs"] = form(c.FormInputs)
+	case *record.ThinkAct:
+		out["fallbackFrom"] = form(c.FallbackFrom)
 	}
 	return out
 }

@@ -128,7 +128,7 @@ func TestBadRecords(t *testing.T) {
 						`[` + strings.Repeat(`{"a":`, 100) + `{}` + strings.Repeat(`}`, 100) + `]`,
 					}
 				}
-				if f.Name == "formInputs" {
+				if f.IsList() {
 					values = []string{`{}`, `"x"`, `[1]`, `["x"]`, `[null]`, `[{"a":1}]`, `[{"a":null}]`, `[{"a":{}}]`}
 				}
 

@@ -111,6 +111,10 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Step.Figures)
 	case *record.ThinkAct:
 		f.text("error", r.ErrorKind).text("provider", r.Provider).text("model", r.ModelName)
+		for _, other := range words.Fallbacks(r.FallbackFrom) {
+			f.add("in place of", strings.Join(nonEmpty([]string{other.Model, other.ErrorKind, other.Error}), ", "))
+		}
+
 		f.text("finish reason", r.FinishReason).text("response", r.ResponseID)
 		f.count("input tokens", r.InputTokens).count("cached tokens", r.CacheReadInputTokens)
 		f.count("output tokens", r.OutputTokens).count("reasoning tokens", r.ReasoningTokens).cost(r.CostUSD)

@@ -363,6 +363,14 @@ func progressOf(r *outline.Row) (of record.Progress, text string) {
 	return words.Progress(r.Call.Record.Progress)
 }
 
+// inPlaceOf says in whose place the model of a cycle answers, as far as it is short; empty: it is the first.
+func inPlaceOf(r *outline.Row) string {
+	if r.Cycle == nil {
+		return ""
+	}
+	return words.InPlaceOf(r.Cycle.Record.FallbackFrom)
+}
+
 // attempt says which attempt a row is; empty: the first.
 func attempt(r *outline.Row) string {
 	n := int64(1)

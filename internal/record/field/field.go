@@ -127,6 +127,9 @@ func (f *Field) In(c record.Change) reflect.Value { return reflect.ValueOf(c).El
 // Index returns the field's place in the struct of its kind, and in [Fields].
 func (f *Field) Index() int { return f.index }
 
+// IsList reports whether the field holds JSON that is a list.
+func (f *Field) IsList() bool { return f.shape == "stringMaps" }
+
 // Text returns the text that the field holds in c. ok is false if it is not set, or not a
 // text.
 func (f *Field) Text(c record.Change) (s string, ok bool) {

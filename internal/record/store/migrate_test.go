@@ -146,19 +146,19 @@ func TestSchemaRules(t *testing.T) {
 			`SELECT concat_ws('.', v.relname, a.attname) FROM pg_class AS v JOIN pg_attribute AS a ON a.attrelid = v.oid
 			WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND attnum > 0 AND col_description(v.oid, attnum) IS NULL
 			UNION ALL SELECT relname FROM pg_class WHERE relnamespace = 'report'::regnamespace AND obj_description(oid, 'pg_class') IS NULL`},
-		{"views read no text except titles and errors, and no JSON except the size of artifacts, the tiers of prices " +
-			"and, for nodes, the metadata of their steps",
+		{"views read no text except titles and errors, and no JSON except the size of artifacts, the tiers of prices, " +
+			"which models did not answer and, for nodes, the metadata of their steps",
 			`SELECT DISTINCT v.relname || ' reads ' || d.refobjid::regclass || '.' || a.attname
 			FROM pg_class AS v
 			JOIN pg_rewrite AS w ON w.ev_class = v.oid
 			JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refobjsubid > 0
 			JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-			WHERE v.relnamespace = 'report'::regnamespace AND (a.atttypid = 'json'::regtype AND d.refobjid NOT IN ('actlog.artifact'::regclass, 'actlog.model_price'::regclass) AND v.relname <> 'node' OR a.attname IN ('user_request', 'summary', 'exception', 'agent_description',
+			WHERE v.relnamespace = 'report'::regnamespace AND (a.atttypid = 'json'::regtype AND d.refobjid NOT IN ('actlog.artifact'::regclass, 'actlog.model_price'::regclass) AND v.relname <> 'node' AND a.attname <> 'fallback_from' OR a.attname IN ('user_request', 'summary', 'exception', 'agent_description',
 				'agent_request', 'result', 'think_input', 'think_input_parts', 'think_output', 'action_description', 'action_result', 'parameters', 'latest_tool_args', 'form_description', 'decision', 'revs'))`},
-		{"every view has a time to filter on, and no JSON",
+		{"every view has a time to filter on, and no JSON except which models did not answer",
 			`SELECT v.relname FROM pg_class AS v WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND (
 				NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid = 'timestamptz'::regtype)
-				OR EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid IN ('json'::regtype, 'jsonb'::regtype)))`},
+				OR EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid IN ('json'::regtype, 'jsonb'::regtype) AND a.attname <> 'fallback_from'))`},
 		{"primary keys start with the root plan, except those of the feed, the progress of causes and of recent texts, " +
 			"their index, dropped periods, daily figures, prices, traces, the index of the search, workers, definitions, " +
 			"conversations, logins, vectors of texts, models that are away, jobs, places and schedules",

@@ -930,6 +930,7 @@ func TestReportsReadNoLargeText(t *testing.T) {
 		"plan plan_execution_record.title", "running plan_execution_record.title",
 		"source source_reference.snippet", // only its size
 		"source source_reference.uri",
+		"think_act think_act_record.fallback_from",
 		"thought thought.content", // only its size
 		"wait wait_state.title",
 	}

@@ -39,8 +39,12 @@ WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
 	fieldsql.Section{
-		Kind:    record.KindThinkAct,
-		Columns: append(fieldsql.Lean(record.KindThinkAct, "c", titleChars), errorText("c")),
+		Kind: record.KindThinkAct,
+		Columns: append(fieldsql.Lean(record.KindThinkAct, "c", titleChars), errorText("c"),
+			fieldsql.Column{
+				Name: "fallback_from", Type: "json",
+				SQL: "CASE WHEN octet_length(c.fallback_from::text) <= 8192 THEN c.fallback_from END",
+			}),
 		From: `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.part = $2::date`,
 	},

@@ -141,7 +141,9 @@ func (c *Config) read(top node, dir string, o Options) {
 		there.tools = append(there.tools, name+"-*")
 	}
 
-	c.Models = section(sections["models"], "", func(_ string, n node) Model { return readModel(n) })
+	c.Models = section(sections["models"], "", func(name string, n node) Model {
+		return readModel(n, name, there.models)
+	})
 	c.MCPServers = section(sections["mcpServers"], "", func(name string, n node) Server {
 		return readServer(name, n, dir)
 	})

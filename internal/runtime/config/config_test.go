@@ -397,9 +397,13 @@ plans:
 			"7: models.a.retry.tries: want a whole number from 1 to 1000",
 			"7: models.a.retry.factor: want a number from 1 to 100", "7: models.a.retry.most: want a time such as 30s or 2m",
 			"7: models.a.retry.pause: no such key; there are: factor, from, most, tries"}},
+		{"fallback", "models:\n  a: {provider: openai, model: m, fallback: [a, b, b, bb]}\n" +
+			"  b: {provider: openai, model: m, fallback: [a]}\n", []string{
+			"2: models.a.fallback[0]: it is the model itself", "2: models.a.fallback[2]: b is there twice",
+			`2: models.a.fallback[3]: no model is called "bb"`}},
 		{"lines of keys", "models:\n  a:\n    model: m\n    extra:\n      more: 1\nagents:\n  - x\n", []string{
 			"2: models.a.provider: required",
-			"4: models.a.extra: no such key; there are: apiKey, baseURL, cache, giveUpAfter, maxConcurrent, maxPerMinute, " +
+			"4: models.a.extra: no such key; there are: apiKey, baseURL, cache, fallback, giveUpAfter, maxConcurrent, maxPerMinute, " +
 				"maxTokens, model, probe, provider, retry, temperature, timeout",
 			"6: agents: want a mapping, not a list"}},
 		{

@@ -33,6 +33,8 @@ type Model struct {
 	Retry       Retry           `json:"retry,omitzero"`
 	Probe       Backoff         `json:"probe,omitzero"`
 	GiveUpAfter define.Duration `json:"giveUpAfter,omitempty"`
+	// Fallback are the models that answer in its place if it does not, in their order.
+	Fallback []string `json:"fallback,omitempty"`
 	// Unpriced is "allow" if runs with a limit of cost may ask it without a price. Empty: they fail.
 	Unpriced string `json:"unpriced,omitempty"`
 }
@@ -55,6 +57,7 @@ type Retry struct {
 func (m Model) patience() model.Patience {
 	return model.Patience{
 		Tries: m.Retry.Tries, Retry: m.Retry.of(), Probe: m.Probe.of(), GiveUpAfter: time.Duration(m.GiveUpAfter),
+		Fallback: m.Fallback,
 	}
 }
 
@@ -101,7 +104,7 @@ func (m Model) Definition(name string) define.DefinitionModel {
 	}
 }
 
-func readModel(n node) Model {
+func readModel(n node, name string, models []string) Model {
 	var m Model
 	g := n.object(fields{
 		"provider":      func(n node) { m.Provider = oneOf(n, "openai", "anthropic") },
@@ -117,6 +120,7 @@ func readModel(n node) Model {
 		"retry":         func(n node) { m.Retry = readRetry(n) },
 		"probe":         func(n node) { m.Probe = readBackoff(n) },
 		"giveUpAfter":   func(n node) { m.GiveUpAfter = n.duration() },
+		"fallback":      func(n node) { m.Fallback = readFallback(n, name, models) },
 		"unpriced":      func(n node) { m.Unpriced = oneOf(n, allowUnpriced) },
 	})
 
@@ -128,6 +132,18 @@ func readModel(n node) Model {
 }
 
 const maxRequests = 100_000
+
+// readFallback returns the models that answer in place of one.
+func readFallback(n node, of string, models []string) (names []string) {
+	for _, each := range n.list() {
+		name := each.word()
+		if name != "" {
+			each.note(define.FallbackProblem(of, name, names, models))
+		}
+		names = append(names, name)
+	}
+	return names
+}
 
 func (n node) temperature() *float64 { return new(n.number(0, 2)) }
 

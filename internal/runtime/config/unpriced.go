@@ -18,17 +18,19 @@ func (c *Config) Unpriced(priced func(provider, model string) bool) (lines []str
 			continue
 		}
 		for _, each := range c.callable(name) {
-			m := c.Models[each.model]
-			if m.Model == "" || m.Unpriced == allowUnpriced || priced(m.Provider, m.Model) {
-				continue
-			}
+			for _, asked := range append([]string{each.model}, c.Models[each.model].Fallback...) {
+				m := c.Models[asked]
+				if m.Model == "" || m.Unpriced == allowUnpriced || priced(m.Provider, m.Model) {
+					continue
+				}
 
-			line := fmt.Sprintf("agents.%s.limits.costUsd: model %s has no price", name, m.Model)
-			if each.agent != name {
-				line = fmt.Sprintf("agents.%s.limits.costUsd: model %s of agent %s has no price", name, m.Model, each.agent)
-			}
-			if !slices.Contains(lines, line) {
-				lines = append(lines, line)
+				line := fmt.Sprintf("agents.%s.limits.costUsd: model %s has no price", name, m.Model)
+				if each.agent != name {
+					line = fmt.Sprintf("agents.%s.limits.costUsd: model %s of agent %s has no price", name, m.Model, each.agent)
+				}
+				if !slices.Contains(lines, line) {
+					lines = append(lines, line)
+				}
 			}
 		}
 	}

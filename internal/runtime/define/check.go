@@ -177,6 +177,18 @@ func Missing(what, name string, there []string) string {
 	return fmt.Sprintf("no %s is called %q; there are: %s", what, name, list(there))
 }
 
+// FallbackProblem says what is wrong with a model that answers in place of another one, after some before it; empty:
+// nothing.
+func FallbackProblem(of, name string, before, models []string) string {
+	switch {
+	case name == of:
+		return "it is the model itself"
+	case slices.Contains(before, name):
+		return fmt.Sprintf("%s is there twice", name)
+	}
+	return Missing("model", name, models)
+}
+
 // list returns names for a message, not all of them if there are many.
 func list(names []string) string {
 	const most = 20

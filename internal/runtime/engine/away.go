@@ -41,9 +41,14 @@ func (e *Engine) probes() (all []runstore.Probe) {
 	defer release()
 	for _, name := range Provided(parts, "model") {
 		if m, ok := parts.Model(name); ok {
-			b := model.PatienceWith(m).Probe
-			all = append(all, runstore.Probe{Model: name, From: b.From, Most: b.Most, Factor: b.Factor})
+			all = append(all, probeOf(name, m))
 		}
 	}
 	return all
+}
+
+// probeOf returns how often a model is asked while it is away.
+func probeOf(name string, m model.Model) runstore.Probe {
+	b := model.PatienceWith(m).Probe
+	return runstore.Probe{Model: name, From: b.From, Most: b.Most, Factor: b.Factor}
 }

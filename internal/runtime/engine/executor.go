@@ -43,6 +43,8 @@ type Parts interface {
 	// Names returns the names of the definitions of a kind, in order.
 	Names(kind string) []string
 	Model(name string) (model.Model, bool)
+	// ModelDefinition returns what a definition says of a model by its name: its settings.
+	ModelDefinition(name string) define.DefinitionModel
 	// Tools returns all tools but those of MCP servers, and those of some of these.
 	Tools(ctx context.Context, servers []string) ([]tool.Tool, error)
 	// Redact returns a text without what must not be on record.

@@ -24,6 +24,7 @@ type metrics struct {
 	carried                prometheus.Gauge
 	modelTime, toolTime    *prometheus.HistogramVec
 	modelErrors, toolFails *prometheus.CounterVec
+	fallbacks              *prometheus.CounterVec
 }
 
 // callSeconds are the bounds of how long models and tools take.
@@ -55,6 +56,7 @@ func newMetrics() *metrics {
 
 	m.modelTime = histogram("model_call", "How long calls of models took, failed ones too.", "model")
 	m.modelErrors = counter("model_errors", "Calls of models that failed.", "model", "kind")
+	m.fallbacks = counter("model_fallbacks", "Answers of models in place of others.", "model", "by")
 	m.toolTime = histogram("tool_call", "How long calls of tools took, failed ones too.", "tool")
 	m.toolFails = counter("tool_errors", "Calls of tools that failed.", "tool")
 

@@ -65,6 +65,21 @@ func (m *models) add(a runstore.Away) {
 	}
 }
 
+// takeProbe reports whether a model that is away is to be asked by now. It is not again before a pause has passed, or
+// what is known of it is read again.
+func (m *models) takeProbe(name string, now time.Time, pause time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, ok := m.away[name]
+	if !ok || now.Before(a.ProbeAt) {
+		return false
+	}
+
+	a.ProbeAt = now.Add(pause)
+	m.away[name] = a
+	return true
+}
+
 // remove notes that a model is back.
 func (m *models) remove(name string) {
 	m.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/define"
-	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -46,6 +46,21 @@ type Thinking struct {
 	// AnswerTool is the tool whose argument message is what the agent answers, as a text. Watchers see it while it
 	// arrives. Empty: there is none.
 	AnswerTool string
+}
+
+// by returns what the model is asked that is, and how. One that answers in place of the first has its own settings,
+// unless the agent has others than the first.
+func (t Thinking) by(c *candidates) Thinking {
+	if t.Model = c.model(); c.at == 0 {
+		return t
+	}
+
+	parts := c.run.parts
+	own, first := parts.ModelDefinition(t.Model.Configured), parts.ModelDefinition(c.models[0].Configured)
+	if t.MaxTokens = own.MaxTokens; reflect.DeepEqual(t.Temperature, first.Temperature) {
+		t.Temperature = own.Temperature
+	}
+	return t
 }
 
 // TellCut returns what a model is told whose answer was cut.
@@ -118,7 +133,9 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 	if err := s.mayThink(ctx, c == nil); err != nil {
 		return nil, err
 	}
-	if err := s.run.unlessAway(t.Model); err != nil {
+
+	asked := s.run.candidates(t.Model)
+	if err := asked.next(ctx); err != nil {
 		return nil, err
 	}
 
@@ -127,7 +144,7 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 	if err != nil {
 		return nil, err
 	}
-	return s.think(ctx, seq, c, t)
+	return s.think(ctx, seq, c, t, asked)
 }
 
 // unlessRefused returns an answer, or the failure of a step whose model refused to give one.
@@ -181,15 +198,14 @@ func RecordedAnswer(c *record.ThinkAct) (*model.Response, error) {
 	return r, nil
 }
 
-func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*model.Response, error) {
+func (s *Step) think(
+	ctx context.Context, seq int64, c *cycle, t Thinking, asked *candidates,
+) (*model.Response, error) {
 	r := s.run
 	row := func(attempt int64) *record.ThinkAct {
 		return &record.ThinkAct{RootPlanID: r.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: &attempt}
 	}
-	req := model.Request{
-		Messages: t.Messages, ResponseSchema: t.ResponseSchema, Temperature: t.Temperature, MaxTokens: t.MaxTokens,
-	}
-
+	req := model.Request{ResponseSchema: t.ResponseSchema}
 	if t.Tools != nil {
 		for _, each := range t.Tools.Tools() {
 			spec := each.Spec()
@@ -213,12 +229,13 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 	}
 
-	failing := runstore.Away{Model: t.Model.Configured}
-	for tries := 1; ; tries++ {
+	for first := true; ; first = false {
+		t := t.by(asked)
 		begin := row(attempt)
-		begin.State, begin.ThinkStartTime = new(record.Running), new(s.run.now())
+		begin.State, begin.ThinkStartTime = new(record.Running), new(asked.begin())
 		begin.Provider, begin.ModelName = optional.Pointer(t.Model.Provider()), optional.Pointer(t.Model.Name())
-		if tries == 1 {
+		begin.FallbackFrom = asked.fallbackFrom(c)
+		if first {
 			s.mu.Lock()
 			begin.ThinkInput, begin.InputCharCount = s.recordedInput(t.Messages)
 			changes = append(s.endCycles(), changes...)
@@ -230,44 +247,59 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 		changes = nil
 
-		response, first, err := s.generate(ctx, t, req, seq, attempt)
-		r.noteAnswer(ctx, t.Model, err)
+		req.Messages = asked.heard(t.Messages)
+		req.Temperature, req.MaxTokens = t.Temperature, t.MaxTokens
+		response, firstToken, err := s.generate(ctx, t, req, seq, attempt)
+		asked.noteAnswer(ctx, err)
 		if err == nil {
-			return s.keep(row(attempt), response, first, t)
+			response.Message.Model = asked.saidBy()
+			asked.fellBack()
+			return s.keep(row(attempt), response, firstToken, t)
 		}
 		if err := cmp.Or(context.Cause(ctx), r.offRecord(s.at(seq), err)); err != nil {
 			return nil, err
 		}
 
-		failed := row(attempt)
-		kind, message := modelError, err.Error()
-		if known := new(model.Error); errors.As(err, &known) {
-			kind = string(known.Kind)
-		}
-		message = r.redact(message)
+		failed, next := row(attempt), row(attempt+1)
 		failed.State, failed.ThinkEndTime = new(record.Failed), new(s.run.now())
-		failed.ErrorKind, failed.ErrorMessage = &kind, &message
-
-		if err := r.write([]record.Change{failed}); err != nil {
+		failed.ErrorKind, failed.ErrorMessage = new(modelErrorKind(err)), new(r.redact(err.Error()))
+		if err := s.asksAgain(ctx, asked, failed, next, err); err != nil {
 			return nil, err
 		}
-		if !passes(err) {
-			return nil, modelFailed(kind, message)
-		}
-		if tries == 1 {
-			failing.Since = *begin.ThinkStartTime
-		}
-		failing.ErrorKind, failing.ErrorMessage = kind, message
-
 		attempt++
-		s.resetLive(seq, attempt)
-		switch again, err := r.pauseBeforeTry(ctx, t.Model, err, tries); {
-		case err != nil:
-			return nil, err
-		case !again:
-			return nil, r.await(t.Model, failing)
-		}
 	}
+}
+
+// asksAgain puts on record that the model of a cycle failed, and waits until one is asked in its next attempt: the
+// same, or the next one that may answer. The error says why none is.
+func (s *Step) asksAgain(ctx context.Context, asked *candidates, failed, next *record.ThinkAct, why error) error {
+	kind, message := *failed.ErrorKind, *failed.ErrorMessage
+	if passes(kind) {
+		if err := s.run.write([]record.Change{failed}); err != nil {
+			return err
+		}
+		s.resetLive(next.Seq, *next.Attempt)
+		if again, err := asked.again(ctx, why); again || err != nil {
+			return err
+		}
+		return asked.passOver(ctx, kind, message)
+	}
+
+	none := modelFailed(kind, message)
+	if fallsBack(kind) && len(asked.models) > 1 {
+		none = asked.passOver(ctx, kind, message)
+	}
+
+	changes := []record.Change{failed}
+	if _, ends := errors.AsType[*RunError](none); !ends { // on record alone, the failure would end the cycle
+		next.State = new(record.Pending)
+		changes = append(changes, next)
+		s.resetLive(next.Seq, *next.Attempt)
+	}
+	if err := s.run.write(changes); err != nil {
+		return err
+	}
+	return none
 }
 
 // taken returns the row of the step that has begun a cycle.

@@ -255,7 +255,7 @@ func (p *parts) agent(name string, change func(*define.Agent)) (define.Definitio
 		}
 	}
 	change(&a)
-	return a.Definition(name, p.model(a.Model), p.servers(), p.Policies()), true
+	return a.Definition(name, p.ModelDefinition(a.Model), p.servers(), p.Policies()), true
 }
 
 func (p *parts) role(name string) define.Definition {
@@ -263,7 +263,7 @@ func (p *parts) role(name string) define.Definition {
 	if !ok {
 		r = define.DefaultRole(name)
 	}
-	return r.Definition(name, p.model(r.Model), p.servers(), p.Policies())
+	return r.Definition(name, p.ModelDefinition(r.Model), p.servers(), p.Policies())
 }
 
 func (p *parts) orchestrator() define.OrchestratorDefinition {
@@ -271,11 +271,11 @@ func (p *parts) orchestrator() define.OrchestratorDefinition {
 	if o == nil {
 		o = new(define.DefaultOrchestrator())
 	}
-	return o.Definition(p.model, p.servers(), p.Policies())
+	return o.Definition(p.ModelDefinition, p.servers(), p.Policies())
 }
 
-// model returns what definitions say of a model.
-func (p *parts) model(name string) define.DefinitionModel {
+// ModelDefinition implements [engine.Parts].
+func (p *parts) ModelDefinition(name string) define.DefinitionModel {
 	if own := p.own.Models[name]; own != nil {
 		return define.DefinitionModel{Name: name, Provider: own.Provider(), Model: own.Name()}
 	}

@@ -18,6 +18,7 @@ type Away struct {
 	Since time.Time // when a request to it first failed
 	// ErrorKind and ErrorMessage are of the last error.
 	ErrorKind, ErrorMessage string
+	ProbeAt                 time.Time // when it is asked next
 }
 
 // ModelWait is a model that a run waits for.
@@ -35,7 +36,7 @@ func AwaitModels(until time.Time, waits []ModelWait) RunOp {
 		Park(until).queue(q, l)
 		for _, w := range waits {
 			if !w.Alone {
-				q.Queue(db.ModelAwayAdd, w.Model, w.Since, w.ErrorKind, w.ErrorMessage, w.ProbeIn.Seconds())
+				q.Queue(db.ModelAwayAdd, w.Model, w.Since, w.ErrorKind, w.ErrorMessage, false, w.ProbeIn.Seconds())
 			}
 			q.Queue(db.ModelWaitAdd, l.RootPlanID, l.PlanID, w.Model, w.Since, w.ErrorKind, w.ErrorMessage, w.Alone)
 		}
@@ -50,7 +51,9 @@ func (s *Store) ModelWaits(ctx context.Context, rootPlanID, planID string) ([]Mo
 	}
 
 	return all(rows, func(r db.ModelWaitsRow) ModelWait {
-		return ModelWait{Away: Away{r.Model, r.Since, r.ErrorKind, r.ErrorMessage}, Alone: r.Alone, Asks: r.Asks}
+		return ModelWait{Away: Away{
+			Model: r.Model, Since: r.Since, ErrorKind: r.ErrorKind, ErrorMessage: r.ErrorMessage,
+		}, Alone: r.Alone, Asks: r.Asks}
 	}), nil
 }
 
@@ -90,6 +93,30 @@ func (s *Store) Probe(ctx context.Context, provides []string, probes []Probe) er
 		return fmt.Errorf("look whether models are back: %w", pg.Translate(err))
 	}
 	return nil
+}
+
+// PassOver notes that a model is away and that runs ask another one in its place, so that one of them asks whether it
+// is back, see [Store.TakeProbe].
+func (s *Store) PassOver(ctx context.Context, w ModelWait) error {
+	err := queries.ModelAwayAdd(ctx, s.DB(), db.ModelAwayAddParams{
+		Model: w.Model, Since: w.Since, ErrorKind: w.ErrorKind, ErrorMessage: w.ErrorMessage, PassedOver: true,
+		PauseSeconds: w.ProbeIn.Seconds(),
+	})
+	if err != nil {
+		return fmt.Errorf("note that model %s is away: %w", w.Model, pg.Translate(err))
+	}
+	return nil
+}
+
+// TakeProbe reports whether a run is to ask a model that is away if it is back: that is due, and no other run does it.
+func (s *Store) TakeProbe(ctx context.Context, p Probe) (bool, error) {
+	taken, err := queries.ModelProbeTake(ctx, s.DB(), db.ModelProbeTakeParams{
+		Model: p.Model, FromSeconds: p.From.Seconds(), Factor: p.Factor, MostSeconds: p.Most.Seconds(),
+	})
+	if err != nil {
+		return false, fmt.Errorf("look whether model %s is to be asked: %w", p.Model, pg.Translate(err))
+	}
+	return taken > 0, nil
 }
 
 // ModelAnswered notes that a model is back, which a run asked. Those that wait for it are due.

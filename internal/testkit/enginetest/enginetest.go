@@ -30,6 +30,7 @@ import (
 type Parts struct {
 	DefaultModel model.Model
 	Models       map[string]model.Model // beside the default one, by name
+	Settings     map[string]define.DefinitionModel
 	Set          *tool.Set
 	Definitions  map[string]any // by <kind>.<name>
 	Secret       string         // is not to be on record
@@ -78,6 +79,13 @@ func (p *Parts) Model(name string) (model.Model, bool) {
 		return m, true
 	}
 	return p.DefaultModel, name == "default"
+}
+
+// ModelDefinition implements [engine.Parts].
+func (p *Parts) ModelDefinition(name string) define.DefinitionModel {
+	d := p.Settings[name]
+	d.Name = name
+	return d
 }
 
 // Tools implements [engine.Parts].

@@ -2,6 +2,7 @@
 package words
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -155,6 +156,33 @@ func Progress(p json.RawMessage) (of record.Progress, text string) {
 		parts = append(parts, Shorten(*of.Message, 100))
 	}
 	return of, strings.Join(parts, " ")
+}
+
+// Fallbacks returns the models in whose place another one answered: at most a few. from is a list of
+// [record.Fallback] as it is on record.
+func Fallbacks(from json.RawMessage) []record.Fallback {
+	var all []record.Fallback
+	if json.Unmarshal(from, &all) != nil {
+		return nil
+	}
+	return all[:min(len(all), 10)]
+}
+
+// InPlaceOf says in whose place a model answers, and why: "in place of default (network), claude (quota)". It is
+// empty if the model is the first that was to answer.
+func InPlaceOf(from json.RawMessage) string {
+	var parts []string
+	for _, f := range Fallbacks(from) {
+		part := cmp.Or(Shorten(f.Model, 50), "another model")
+		if f.ErrorKind != "" {
+			part += " (" + Shorten(f.ErrorKind, 30) + ")"
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "in place of " + strings.Join(parts, ", ")
 }
 
 // Dollars shows an amount to a hundredth of a cent.

@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,21 @@ func TestProgress(t *testing.T) {
 	} {
 		if _, got := words.Progress([]byte(of)); got != want {
 			t.Errorf("%s: %q, want %q", of, got, want)
+		}
+	}
+}
+
+func TestInPlaceOf(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[string]string{
+		"": "", "[]": "", `"cut`: "", `"[{"`: "", `{}`: "",
+		`[{"model":"default","errorKind":"network","error":"e"}]`:              "in place of default (network)",
+		`[{"model":"a","errorKind":"auth"},{"model":"b","errorKind":"quota"}]`: "in place of a (auth), b (quota)",
+		`[{"model":"a\u001b[31m\nb","errorKind":"k"}]`:                         "in place of a [31m b (k)",
+		`[{}]`: "in place of another model",
+	} {
+		if got := words.InPlaceOf(json.RawMessage(from)); got != want {
+			t.Errorf("%s: %q, want %q", from, got, want)
 		}
 	}
 }

@@ -31,6 +31,7 @@ INSERT INTO actlog.think_act_record AS r (
     response_id,
     message,
     cache_creation_1h_input_tokens,
+    fallback_from,
     think_input_chars,
     think_output_chars,
     think_input_parts,
@@ -77,6 +78,7 @@ SELECT
     u.response_id,
     u.message::json,
     u.cache_creation_1h_input_tokens,
+    u.fallback_from::json,
     u.think_input_chars,
     u.think_output_chars,
     u.think_input_parts::bytea[],
@@ -122,17 +124,18 @@ FROM unnest(
     $30::text[],
     $31::text[],
     $32::bigint[],
-    $33::bigint[],
+    $33::text[],
     $34::bigint[],
-    $35::text[],
-    $36::double precision[],
+    $35::bigint[],
+    $36::text[],
     $37::double precision[],
     $38::double precision[],
     $39::double precision[],
-    $40::text[],
+    $40::double precision[],
     $41::text[],
     $42::text[],
-    $43::text[]
+    $43::text[],
+    $44::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -166,6 +169,7 @@ FROM unnest(
     response_id,
     message,
     cache_creation_1h_input_tokens,
+    fallback_from,
     think_input_chars,
     think_output_chars,
     think_input_parts,
@@ -210,6 +214,7 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
     response_id = CASE WHEN actlog.takes(r.response_id, r.revs[22], excluded.response_id, excluded.revs[22]) THEN excluded.response_id ELSE r.response_id END,
     message = CASE WHEN actlog.takes(r.message::text, r.revs[23], excluded.message::text, excluded.revs[23]) THEN excluded.message ELSE r.message END,
     cache_creation_1h_input_tokens = CASE WHEN actlog.takes(r.cache_creation_1h_input_tokens, r.revs[24], excluded.cache_creation_1h_input_tokens, excluded.revs[24]) THEN excluded.cache_creation_1h_input_tokens ELSE r.cache_creation_1h_input_tokens END,
+    fallback_from = CASE WHEN actlog.takes(r.fallback_from::text, r.revs[25], excluded.fallback_from::text, excluded.revs[25]) THEN excluded.fallback_from ELSE r.fallback_from END,
     think_input_chars = CASE WHEN actlog.takes(r.think_input, r.revs[2], excluded.think_input, excluded.revs[2]) THEN excluded.think_input_chars ELSE r.think_input_chars END,
     think_output_chars = CASE WHEN actlog.takes(r.think_output, r.revs[3], excluded.think_output, excluded.revs[3]) THEN excluded.think_output_chars ELSE r.think_output_chars END,
     think_input_parts = CASE WHEN actlog.takes(r.think_input, r.revs[2], excluded.think_input, excluded.revs[2]) THEN excluded.think_input_parts ELSE r.think_input_parts END,
@@ -223,7 +228,7 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
         WHEN excluded.truncated IS NULL THEN r.truncated
         ELSE r.truncated || excluded.truncated
     END,
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.response_id, excluded.message, excluded.cache_creation_1h_input_tokens, excluded.think_input_chars, excluded.think_output_chars, excluded.think_input_parts, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price, excluded.tariff) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.response_id, excluded.message, excluded.cache_creation_1h_input_tokens, excluded.fallback_from, excluded.think_input_chars, excluded.think_output_chars, excluded.think_input_parts, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price, excluded.tariff) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
         CASE actlog.attempts(r.attempt, excluded.attempt) WHEN 1 THEN excluded.revs[1] WHEN 0 THEN GREATEST(r.revs[1], excluded.revs[1]) ELSE r.revs[1] END,
         GREATEST(r.revs[2], excluded.revs[2]),
         GREATEST(r.revs[3], excluded.revs[3]),
@@ -247,10 +252,11 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
         GREATEST(r.revs[21], excluded.revs[21]),
         GREATEST(r.revs[22], excluded.revs[22]),
         GREATEST(r.revs[23], excluded.revs[23]),
-        GREATEST(r.revs[24], excluded.revs[24])
+        GREATEST(r.revs[24], excluded.revs[24]),
+        GREATEST(r.revs[25], excluded.revs[25])
     ] END,
     attempts = CASE WHEN actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL THEN r.attempts ELSE actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'thinkStartTime', r.think_start_time, 'thinkEndTime', r.think_end_time, 'firstTokenTime', r.first_token_time, 'actStartTime', r.act_start_time, 'actEndTime', r.act_end_time, 'state', r.told_state, 'errorMessage', r.error_message, 'errorKind', r.error_kind), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'thinkStartTime', excluded.think_start_time, 'thinkEndTime', excluded.think_end_time, 'firstTokenTime', excluded.first_token_time, 'actStartTime', excluded.act_start_time, 'actEndTime', excluded.act_end_time, 'state', excluded.told_state, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind), '{"thinkStartTime": {"rule": "least", "rev": 0, "time": true}, "thinkEndTime": {"rule": "greatest", "rev": 0, "time": true}, "firstTokenTime": {"rule": "newest", "rev": 1, "time": true}, "actStartTime": {"rule": "least", "rev": 0, "time": true}, "actEndTime": {"rule": "greatest", "rev": 0, "time": true}, "state": {"rule": "forward", "rev": 6, "time": false}, "errorMessage": {"rule": "newest", "rev": 8, "time": false}, "errorKind": {"rule": "newest", "rev": 9, "time": false}}'::jsonb) END
-WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.response_id, excluded.message, excluded.cache_creation_1h_input_tokens, excluded.think_input_chars, excluded.think_output_chars, excluded.think_input_parts, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price, excluded.tariff) IS NULL
+WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.response_id, excluded.message, excluded.cache_creation_1h_input_tokens, excluded.fallback_from, excluded.think_input_chars, excluded.think_output_chars, excluded.think_input_parts, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price, excluded.tariff) IS NULL
     OR NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.think_start_time < COALESCE(r.think_start_time, 'infinity'))
     OR (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.think_end_time > COALESCE(r.think_end_time, '-infinity'))
@@ -281,4 +287,5 @@ WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.think_start_time, e
     OR actlog.takes(r.response_id, r.revs[22], excluded.response_id, excluded.revs[22])
     OR actlog.takes(r.message::text, r.revs[23], excluded.message::text, excluded.revs[23])
     OR actlog.takes(r.cache_creation_1h_input_tokens, r.revs[24], excluded.cache_creation_1h_input_tokens, excluded.revs[24])
+    OR actlog.takes(r.fallback_from::text, r.revs[25], excluded.fallback_from::text, excluded.revs[25])
     OR NOT (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL) AND r.attempts IS DISTINCT FROM actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'thinkStartTime', r.think_start_time, 'thinkEndTime', r.think_end_time, 'firstTokenTime', r.first_token_time, 'actStartTime', r.act_start_time, 'actEndTime', r.act_end_time, 'state', r.told_state, 'errorMessage', r.error_message, 'errorKind', r.error_kind), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'thinkStartTime', excluded.think_start_time, 'thinkEndTime', excluded.think_end_time, 'firstTokenTime', excluded.first_token_time, 'actStartTime', excluded.act_start_time, 'actEndTime', excluded.act_end_time, 'state', excluded.told_state, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind), '{"thinkStartTime": {"rule": "least", "rev": 0, "time": true}, "thinkEndTime": {"rule": "greatest", "rev": 0, "time": true}, "firstTokenTime": {"rule": "newest", "rev": 1, "time": true}, "actStartTime": {"rule": "least", "rev": 0, "time": true}, "actEndTime": {"rule": "greatest", "rev": 0, "time": true}, "state": {"rule": "forward", "rev": 6, "time": false}, "errorMessage": {"rule": "newest", "rev": 8, "time": false}, "errorKind": {"rule": "newest", "rev": 9, "time": false}}'::jsonb)

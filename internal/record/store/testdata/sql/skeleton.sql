@@ -42,7 +42,8 @@ SELECT 'thinkAct'::text AS kind,
     c.think_end_time, NULL, NULL, c.first_token_time, c.seq, c.attempts, NULL, NULL, NULL, NULL, NULL, c.attempt,
     NULL, NULL, NULL, NULL, NULL, NULL, c.input_char_count, c.output_char_count, c.input_tokens, c.output_tokens,
     c.cache_read_input_tokens, c.cost_usd, c.cache_creation_input_tokens, c.reasoning_tokens, NULL,
-    c.act_start_time, c.act_end_time, c.cache_creation_1h_input_tokens, NULL
+    c.act_start_time, c.act_end_time, c.cache_creation_1h_input_tokens,
+    CASE WHEN octet_length(c.fallback_from::text) <= 8192 THEN c.fallback_from END
 FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.part = $2::date
 UNION ALL
