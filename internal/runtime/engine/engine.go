@@ -291,7 +291,7 @@ func hash(b []byte) string {
 func (e *Engine) provides() []string {
 	parts, release := e.config.Parts()
 	defer release()
-	all := slices.Clone(parts.Provides())
+	all := append(slices.Clone(parts.Provides()), "tool:"+WaitForTool)
 	for kind := range e.executors {
 		all = append(all, "executor:"+kind)
 	}
