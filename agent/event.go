@@ -19,10 +19,10 @@ type EventOptions struct {
 	IdempotencyKey string
 }
 
-// Event sends an event, and returns how many runs it woke: those of the project that wait for its key, in an agent's call
-// of wait_for or in [workflow.Facade]. Runs that begin to wait for it within 24 hours get it, too, each once. data is
-// written as JSON, of at most 256 KiB. The error is a [*record.InvalidError] that names the field, or one of the database:
-// then it is not known whether the event was sent.
+// Event sends an event, and returns how many runs it woke: those of the project that wait for its key, in an agent's
+// call of wait_for or in [workflow.Facade]. Runs that begin to wait for it within 24 hours get it, too, each once. data
+// is written as JSON, of at most 256 KiB. The error is a [*record.InvalidError] that names the field, or one of the
+// database: then it is not known whether the event was sent.
 //
 // [workflow.Facade]: https://pkg.go.dev/github.com/actlog/actlog/agent/workflow#Facade
 func (r *Runtime) Event(ctx context.Context, key string, data any, how EventOptions) (woken int, err error) {
@@ -32,6 +32,7 @@ func (r *Runtime) Event(ctx context.Context, key string, data any, how EventOpti
 		}); err != nil {
 			return err
 		}
+
 		raw, err := json.Marshal(data)
 		if err != nil {
 			return invalid("data", "cannot be written as JSON: "+err.Error())

@@ -48,7 +48,8 @@ func TestEvent(t *testing.T) {
 	}
 
 	for field, err := range map[string]error{
-		"key": sent(a.Event(t.Context(), "", nil, agent.EventOptions{})), "data": sent(a.Event(t.Context(), "k", math.NaN(), how)),
+		"key":            sent(a.Event(t.Context(), "", nil, agent.EventOptions{})),
+		"data":           sent(a.Event(t.Context(), "k", math.NaN(), how)),
 		"idempotencyKey": sent(a.Event(t.Context(), "k", 1, how)),
 		"project":        sent(a.Event(t.Context(), "k", 1, agent.EventOptions{Project: "\xff"})),
 	} {

@@ -12,7 +12,8 @@ var (
 	ErrUnknown = errors.New("the outcome is unknown")
 	// ErrTimedOut says that an event was not sent in time. It is no ErrFailed.
 	ErrTimedOut = errors.New("the time is over")
-	// ErrInterrupted says that the run does not go on now: it waits for a human, an event or a time, is stopped or paused, or
+	// ErrInterrupted says that the run does not go on now: it waits for a human, an event or a time, is stopped or
+	// paused, or
 	// its worker ends. The function is called again when it goes on.
 	ErrInterrupted = errors.New("the run does not go on now")
 )

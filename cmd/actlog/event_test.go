@@ -13,7 +13,8 @@ func TestEvent(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "  shipper: {description: Ships, tools: [wait_for]}\n",
 		scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{
-			{ToolCalls: []scriptmodel.ToolCall{{Name: "wait_for", Arguments: map[string]any{"event": "paid:17"}}}}, says("Shipped."),
+			{ToolCalls: []scriptmodel.ToolCall{{Name: "wait_for", Arguments: map[string]any{"event": "paid:17"}}}},
+			says("Shipped."),
 		}})
 	s := h.serve(t, 1)
 	command := func(args ...string) []string { return append(args, "--server", s.url) }
@@ -22,6 +23,7 @@ func TestEvent(t *testing.T) {
 	storetest.Until(t, "the run waits", func() bool {
 		return strings.Contains(must(t, command("runs", "--state", "WAITING", "--json")...), id)
 	})
+
 	if out := must(t, command("event", "paid:17")...); out != "paid:17 woke 0 runs\n" {
 		t.Errorf("in another project it prints %q", out)
 	}

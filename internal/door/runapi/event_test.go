@@ -20,6 +20,7 @@ func TestSendEvent(t *testing.T) {
 	} {
 		wantProblem(t, c.post(path, body), http.StatusUnprocessableEntity, field)
 	}
+
 	wantProblem(t, c.post(path, obj{"key": strings.Repeat("k", 256)}), http.StatusUnprocessableEntity, "key")
 	wantProblem(t, c.post(path, obj{"key": "k"}, "Idempotency-Key", strings.Repeat("k", 256)), http.StatusBadRequest,
 		"Idempotency-Key")

@@ -18,8 +18,11 @@ import (
 	"github.com/actlog/actlog/internal/record/nearest"
 )
 
+// WaitForTool is the name of the tool that waits for an event, or for some time.
+const WaitForTool = "wait_for"
+
 // Everywhere are the tools that the runtime itself carries.
-var Everywhere = []string{"form", "terminate", "wait_for"}
+var Everywhere = []string{"form", "terminate", WaitForTool}
 
 // Names are what the agents of a program may refer to, beside each other and the tools of [Everywhere].
 type Names struct {

@@ -188,7 +188,8 @@ func (r *Run) finishTurn(result Result, err error) error {
 }
 
 // park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
-// human, an event or a time, and that it is paused, if it waits for a model; a run that waits for a sub-plan is RUNNING.
+// human, an event or a time, and that it is paused, if it waits for a model; a run that waits for a sub-plan
+// is RUNNING.
 func (r *Run) park(p *parkedError) error {
 	ops := r.fits()
 	switch {

@@ -27,9 +27,9 @@ type EventRequest struct {
 	Body           []byte
 }
 
-// SendEvent sends an event, and returns how many runs it woke. Those that begin to wait for it within a day get it, too.
-// What must not be on record is replaced in its key and its data. The error is a [*record.InvalidError] that names the
-// field, or one of [runstore.Store.SendEvent].
+// SendEvent sends an event, and returns how many runs it woke. Those that begin to wait for it within a day get it,
+// too. What must not be on record is replaced in its key and its data. The error is a [*record.InvalidError] that names
+// the field, or one of [runstore.Store.SendEvent].
 func (e *Engine) SendEvent(ctx context.Context, r EventRequest) (woken int, err error) {
 	data := r.Data
 	if len(data) == 0 {

@@ -74,7 +74,7 @@ func (r *Run) ownTools(names []string) (own []tool.Tool) {
 	if wanted(FormTool) {
 		own = append(own, newForm())
 	}
-	if wanted(WaitForTool) {
+	if wanted(define.WaitForTool) {
 		own = append(own, newWaitFor())
 	}
 

@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
 const (
-	// WaitForTool is the name of the tool that waits for an event, or for some time.
-	WaitForTool = "wait_for"
-	// maxWaitFor bounds how long it waits, if it is told how long.
+	// maxWaitFor bounds how long the tool waits, if it is told how long.
 	maxWaitFor = 10 * 365 * 24 * time.Hour
 
 	noEventText = `{"timedOut": true}`
@@ -32,7 +30,7 @@ type waitForArguments struct {
 type waitFor struct{ tool.Tool }
 
 func newWaitFor() waitFor {
-	return waitFor{tool.Func(WaitForTool,
+	return waitFor{tool.Func(define.WaitForTool,
 		"Waits until an event is sent, some seconds are over, or whichever comes first. The result is the data of the event "+
 			"as JSON, or "+noEventText+". An event that was sent in the last 24 hours, and that you did not get yet, counts.",
 		func(context.Context, waitForArguments) (string, error) {
@@ -114,74 +112,44 @@ func (c *calling) beginWait(ctx context.Context, args waitForArguments) error {
 	return nil
 }
 
-// endWait ends the call, if its event was sent or its time is over. To a model that is a result, too; code is told that
-// there was no event, and a retry of its run waits again.
+// endWait ends the call, if its event was sent or its time is over.
 func (c *calling) endWait(args waitForArguments) (result tool.Result, over bool, err error) {
-	r := c.step.run
 	var end *record.ActTool
-	take := runstore.TakeEvent(c.row.ToolCallID, c.number(), func(data json.RawMessage) []record.Change {
-		end = c.change(record.Completed)
-		result = tool.Result{Text: r.redact(string(data))}
-		if data == nil {
-			result.Text = noEventText
-			result.Failed = c.t.Undecided && args.Event != ""
+	take := func(over bool, data json.RawMessage) []record.Change {
+		if end = nil; !over {
+			return nil
 		}
-
-		if result.Failed {
-			end.State, end.ErrorKind = new(record.Failed), new(WaitTimedOut)
-			end.ErrorMessage = new("The event was not sent in time.")
-		}
-		end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(r.now()), &result.Text
+		end = c.endOfWait(args, data)
 		return []record.Change{end}
-	})
+	}
 
-	ops := []runstore.RunOp{take}
-	if r.suspect() > 0 { // the end of a call counts as a result, and so does that the run lets go of its worker
+	ops := []runstore.RunOp{runstore.TakeEvent(c.row.ToolCallID, c.number(), take)}
+	if c.step.run.suspect() > 0 { // the end of a call counts as a result, and so does that it waits
 		ops = append(ops, runstore.Gain())
 	}
-	if err := r.write(nil, ops...); err != nil || end == nil {
+	if err := c.step.run.write(nil, ops...); err != nil || end == nil {
 		return tool.Result{}, false, err
 	}
+
 	c.keep(end)
-	return result, true, nil
+	return resultOf(c.row), true, nil
 }
 
-// NoEnd makes [Run.WaitFor] wait for as long as it takes.
-const NoEnd time.Duration = -1
-
-// WaitFor waits for an event, or for some time, in a step of its own; an empty key: for no event. timedOut reports that the event was not sent in time. The error says that the run waits.
-func (r *Run) WaitFor(
-	ctx context.Context, index int, key string, d time.Duration,
-) (data string, timedOut bool, err error) {
-	args := waitForArguments{Event: key}
-	if d != NoEnd {
-		args.Seconds = new(d.Seconds())
-	}
-	raw, err := json.Marshal(args)
-	if err == nil {
-		_, err = readWaitFor(raw)
-	}
-	if err != nil {
-		return "", false, Fail("configuration", "%v", err)
+// endOfWait returns the end of the call with the data of its event; nil: the time is over. To a model that is a result,
+// too; for code the call has failed, so that a retry of its run waits again.
+func (c *calling) endOfWait(args waitForArguments, data json.RawMessage) *record.ActTool {
+	r := c.step.run
+	end := c.change(record.Completed)
+	end.StartTime, end.EndTime = c.row.StartTime, new(r.now())
+	end.Result = new(r.redact(string(data)))
+	if data != nil {
+		return end
 	}
 
-	step, err := r.Step(ctx, index, StepInfo{Description: "Calls " + WaitForTool + ".", Request: string(raw)})
-	if err != nil {
-		return "", false, err
+	end.Result = new(noEventText)
+	if c.t.Undecided && args.Event != "" {
+		end.State, end.ErrorKind = new(record.Failed), new(WaitTimedOut)
+		end.ErrorMessage = new("The event was not sent in time.")
 	}
-	t := Thinking{Undecided: true}
-	if t.Tools, err = Set(newWaitFor()); err != nil {
-		return "", false, err
-	}
-	results, err := step.Act(ctx, 0, []model.ToolCall{{Name: WaitForTool, Arguments: string(raw)}}, t)
-	if err != nil {
-		return "", false, err
-	}
-
-	var failure *RunError
-	if timedOut = results[0].Failed; timedOut {
-		failure = &RunError{Kind: WaitTimedOut, Message: results[0].Text}
-	}
-	step.End(results[0].Text, failure)
-	return results[0].Text, timedOut, nil
+	return end
 }

@@ -61,6 +61,18 @@ func sleeps(h *enginetest.House, id string, waitingFor ...string) *runstore.RunD
 	return d
 }
 
+// startWaiting starts runs, and returns when all of them wait for event e.
+func startWaiting(h *enginetest.House, n int) (ids []string) {
+	h.T.Helper()
+	for range n {
+		ids = append(ids, h.Start("a", "Wait."))
+	}
+	for _, id := range ids {
+		sleeps(h, id, "event:e")
+	}
+	return ids
+}
+
 // results returns what the calls of a run that has one step returned, in their order.
 func results(h *enginetest.House, id string) (all []string) {
 	h.T.Helper()
@@ -183,6 +195,7 @@ func TestWaitForArguments(t *testing.T) {
 		object{"event": 7}, object{"event": "e", "minutes": 1}, object{"event": "pay-hush"})
 	h.Parts.Secret = "hush"
 	h.Work(h.Engine)
+
 	id := h.Start("a", "Wait.")
 	sleeps(h, id, "event:pay-[secret]")
 	if woken := send(h, "pay-hush", object{"token": "hush"}); woken != 1 {
@@ -257,13 +270,7 @@ func TestSendersAtOnce(t *testing.T) {
 	h := waits(t, slices.Repeat([]object{{"event": "e"}}, senders)...)
 	h.Work(h.Engine)
 	h.Work(h.NewEngine(nil))
-	var ids []string
-	for range runs {
-		ids = append(ids, h.Start("a", "Wait."))
-	}
-	for _, id := range ids {
-		sleeps(h, id, "event:e")
-	}
+	ids := startWaiting(h, runs)
 
 	var sending sync.WaitGroup
 	woken := make([]int, senders)
@@ -296,13 +303,7 @@ func TestOneWakesOnce(t *testing.T) {
 	t.Parallel()
 	h := waits(t, object{"event": "e"})
 	stop := h.Work(h.Engine)
-	var ids []string
-	for range 3 {
-		ids = append(ids, h.Start("a", "Wait."))
-	}
-	for _, id := range ids {
-		sleeps(h, id, "event:e")
-	}
+	ids := startWaiting(h, 3)
 	stop()
 
 	var sending sync.WaitGroup
@@ -311,6 +312,7 @@ func TestOneWakesOnce(t *testing.T) {
 		sending.Go(func() { woken[i] = send(h, "e", i) })
 	}
 	sending.Wait()
+
 	total := 0
 	for _, n := range woken {
 		total += n
@@ -411,10 +413,12 @@ func TestWaitsBelow(t *testing.T) {
 		return storetest.Query[int64](t, h.Store, `SELECT count(*) FROM actlog.event_wait AS w
 			JOIN actlog.run AS r USING (root_plan_id, plan_id) WHERE r.worker_id IS NULL AND r.due_at IS NULL`) == 2
 	})
+
 	sleeps(h, id, "event:e")
 	if woken := send(h, "e", 1); woken != 1 {
 		t.Errorf("it woke %d", woken)
 	}
+
 	storetest.Until(t, "one has it", func() bool {
 		return storetest.Query[int64](t, h.Store, "SELECT count(*) FROM actlog.event_wait") == 1
 	})

@@ -27,9 +27,9 @@ type Event struct {
 	IdempotencyKey, RequestSHA256 string
 }
 
-// SendEvent puts an event on record, and wakes the runs that wait for it. It returns how many these were. A request that
-// was made before sends nothing, and returns what it returned then. The error is [ErrKeyUsed], or one of the database.
-// When an error is returned, it is not known whether the event was sent: one that is on record wakes all nevertheless.
+// SendEvent puts an event on record, and wakes the runs that wait for it. It returns how many these were. A request
+// that was made before sends nothing, and returns what it returned then. The error is [ErrKeyUsed], or one of the
+// database: then it is not known whether the event was sent. One that is on record wakes all nevertheless.
 func (s *Store) SendEvent(ctx context.Context, e Event) (woken int, err error) {
 	id, err := s.addEvent(ctx, e)
 	if err == nil {
@@ -66,8 +66,8 @@ func (s *Store) addEvent(ctx context.Context, e Event) (id int64, err error) {
 	return before.EventID, err
 }
 
-// wakeFor wakes the runs that wait for an event, unless that was done before. The event is committed: a run that begins
-// to wait puts that on record before it looks for events, so one of the two sees the other.
+// wakeFor wakes the runs that wait for an event, unless that was done before. The event is committed: a run that
+// begins to wait puts that on record before it looks for events, so one of the two sees the other.
 func (s *Store) wakeFor(ctx context.Context, eventID int64) error {
 	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := queries.EventTurn(ctx, tx, eventID); err != nil {
@@ -96,16 +96,19 @@ func (s *Store) WakeForEvents(ctx context.Context) error {
 	return nil
 }
 
-// AwaitEvent notes that a tool call waits for the event with a key, or until a time. Either may be missing.
+// AwaitEvent notes that a tool call waits for the event with a key, or until a time. One of them may be missing.
 func AwaitEvent(toolCallID, key string, until time.Time) RunOp {
 	return RunOp{queue: func(q *pgx.Batch, l Lease) {
 		q.Queue(db.EventWaitAdd, toolCallID, optional.Pointer(key), optional.Pointer(until), l.RootPlanID, l.PlanID)
 	}}
 }
 
-// TakeEvent ends the wait of an attempt of a tool call, if it is over. Then end returns the changes that end the call with
-// the data of the event, which the run takes in the same transaction; nil: the time is over. It may be called again.
-func TakeEvent(toolCallID string, attempt int64, end func(data json.RawMessage) []record.Change) RunOp {
+// TakeEvent ends the wait of an attempt of a tool call, if it is over: then end returns the changes that end the call
+// with the data of the event, which the run takes in the same transaction; nil: the time is over. It is told, too,
+// if the call still waits, and may be called again: what it is told last holds.
+func TakeEvent(
+	toolCallID string, attempt int64, end func(over bool, data json.RawMessage) []record.Change,
+) RunOp {
 	return RunOp{queue: func(*pgx.Batch, Lease) {}, follows: func(w *store.OwnedWrite) {
 		var over []json.RawMessage
 		w.Asks = func(q *pgx.Batch) {
@@ -117,9 +120,9 @@ func TakeEvent(toolCallID string, attempt int64, end func(data json.RawMessage) 
 		}
 		w.Then = func() ([]record.Change, error) {
 			if len(over) == 0 {
-				return nil, nil
+				return end(false, nil), nil
 			}
-			return end(over[0]), nil
+			return end(true, over[0]), nil
 		}
 	}}
 }

@@ -74,10 +74,10 @@ func TestEventsKilledAtEveryWrite(t *testing.T) {
 		id := start(t, h, object{"workflow": "own", "input": "x"}, in("s"))
 		for _, data := range []string{`{"timedOut": true}`, `{"amount": 42}`} {
 			storetest.Until(t, "it waits for an event", func() bool {
-				return storetest.Query[int64](t, h.Store, "SELECT count(*) FROM actlog.act_tool_info WHERE state = 'WAITING'") == 1 &&
-					storetest.Query[int64](t, h.Store, `SELECT count(*) FROM actlog.event AS e WHERE NOT EXISTS (
-						SELECT FROM actlog.event_taken AS t WHERE t.event_id = e.event_id)`) == 0 &&
-					storetest.Query[int64](t, h.Store, "SELECT count(*) FROM actlog.agent_execution_record WHERE step_index >= 3") > 0
+				return storetest.Query[bool](t, h.Store, `SELECT
+					EXISTS (SELECT FROM actlog.act_tool_info WHERE state = 'WAITING')
+					AND EXISTS (SELECT FROM actlog.agent_execution_record WHERE step_index >= 3)
+					AND NOT EXISTS (SELECT FROM actlog.event WHERE event_id NOT IN (SELECT event_id FROM actlog.event_taken))`)
 			})
 			send(t, h, "paid:17", data)
 		}

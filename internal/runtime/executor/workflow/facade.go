@@ -289,7 +289,7 @@ func (p *place) waitFor(
 	if err != nil {
 		return nil, false, p.interrupted(err)
 	}
-	p.note(engine.WaitForTool, toolStep, text)
+	p.note(define.WaitForTool, toolStep, text)
 	return json.RawMessage(text), over, nil
 }
 
@@ -372,17 +372,22 @@ func (p *place) custom(ctx context.Context, in json.RawMessage) (output any, err
 		err = p.interrupted(unknown.Ask(ctx))
 	}
 
-	if failure, ok := errors.AsType[*failed](err); ok {
-		return nil, &failed{failure.kind, customFailed(p.name, err.Error())}
-	}
-	if errors.Is(err, workflow.ErrTimedOut) {
-		return nil, &failed{engine.WaitTimedOut, customFailed(p.name, err.Error())}
-	}
 	if err != nil {
-		return nil, &failed{"workflow", customFailed(p.name, err.Error())}
+		return nil, &failed{kindOf(err), customFailed(p.name, err.Error())}
 	}
 	if _, err := json.Marshal(output); err != nil {
 		return nil, &failed{"workflow", customFailed(p.name, err.Error())}
 	}
 	return output, nil
+}
+
+// kindOf returns the error kind of a function that returned an error.
+func kindOf(err error) string {
+	if failure, ok := errors.AsType[*failed](err); ok {
+		return failure.kind
+	}
+	if errors.Is(err, workflow.ErrTimedOut) {
+		return engine.WaitTimedOut
+	}
+	return "workflow"
 }
