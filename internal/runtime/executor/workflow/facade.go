@@ -54,12 +54,12 @@ func (f *failed) Error() string { return f.message }
 
 func (f *failed) Unwrap() error { return workflow.ErrFailed }
 
-// timedOut is an event that was not sent in time.
-type timedOut struct{ key string }
+// timedOutError is an event that was not sent in time.
+type timedOutError struct{ key string }
 
-func (e *timedOut) Error() string { return "event " + e.key + ": " + workflow.ErrTimedOut.Error() }
+func (e *timedOutError) Error() string { return "event " + e.key + ": " + workflow.ErrTimedOut.Error() }
 
-func (*timedOut) Unwrap() error { return workflow.ErrTimedOut }
+func (*timedOutError) Unwrap() error { return workflow.ErrTimedOut }
 
 // unknown is a call whose outcome nobody can tell.
 type unknown struct{ *engine.UndecidedError }
@@ -268,7 +268,7 @@ func (p *place) Event(ctx context.Context, key string, timeout time.Duration) (j
 	case err != nil:
 		return nil, err
 	case over:
-		return nil, &timedOut{key}
+		return nil, &timedOutError{key}
 	}
 	return data, nil
 }
