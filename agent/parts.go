@@ -216,7 +216,7 @@ func (c *registering) addTools(more []tool.Tool) {
 
 	for _, t := range more {
 		s := t.Spec()
-		if slices.Contains(everywhere, s.Name) {
+		if slices.Contains(define.Everywhere, s.Name) {
 			c.wrong("tools.%s: agents have a tool of this name", s.Name)
 		}
 		if err := checked(s.Policy, new(tool.Policy)); err != nil {
@@ -232,9 +232,6 @@ func (c *registering) addTools(more []tool.Tool) {
 		}
 	}
 }
-
-// everywhere are the tools that an executor has itself.
-var everywhere = []string{"form", "terminate"}
 
 // checked returns what is wrong with a policy or a rule, with its field.
 func checked(p any, read any) error {
@@ -326,7 +323,7 @@ func (c *registering) addWorkflows(more map[string]Workflow) {
 		}
 	}
 
-	tools := map[string]bool{"form": true}
+	tools := map[string]bool{"form": true, "wait_for": true}
 	for _, t := range slices.Concat(c.registered.Tools, c.configured.Tools) {
 		tools[t.Spec().Name] = true
 	}

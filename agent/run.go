@@ -20,8 +20,8 @@ type Run struct {
 	Executor           string // such as agent
 	Name               string // of what is run, such as the name of an agent
 	Title              string
-	// State is PENDING until a worker begins, WAITING while the run and those below it wait for a human and
-	// nothing else goes on, PAUSED, RUNNING, or how it ended: COMPLETED, FAILED, CANCELLED.
+	// State is PENDING until a worker begins, WAITING while the run and those below it wait for a human, an
+	// event or a time and nothing else goes on, PAUSED, RUNNING, or how it ended: COMPLETED, FAILED, CANCELLED.
 	State record.State
 	// Result is what the run answers.
 	Result string
@@ -31,7 +31,8 @@ type Run struct {
 	// Waits are what a human may decide, of this run and those below it, oldest first.
 	Waits []Wait
 	// WaitingFor is what the run needs and no live worker has, such as tool:weather or model:default; workflow:refund@1.4
-	// and what differs, if it waits for the code of that release; time:2026-11-20T03:12:00Z until its StartAt.
+	// and what differs, if it waits for the code of that release; time:2026-11-20T03:12:00Z until its StartAt, or while it
+	// sleeps; event:paid:17 while it waits for an event.
 	WaitingFor []string
 	// DueAt is when the run, or one below it, goes on at the latest without that something happens, such as when a model
 	// that is away is asked next. Zero: a worker carries it, it waits without an end, or has ended.

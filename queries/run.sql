@@ -85,6 +85,11 @@ waits AS (
     DELETE FROM actlog.model_wait AS w
     USING below AS b
     WHERE w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id
+),
+event_waits AS (
+    DELETE FROM actlog.event_wait AS w
+    USING below AS b
+    WHERE w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id
 )
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = NULL, done = true, done_at = now(),

@@ -10,7 +10,10 @@ var (
 	// done, to be tried again, or to be skipped, and calls the function again with the answer. A function may also look
 	// for itself what became of the call, and go on.
 	ErrUnknown = errors.New("the outcome is unknown")
-	// ErrInterrupted says that the run does not go on now: it waits for a human, is stopped or paused, or
+	// ErrTimedOut says that an event was not sent in time. It is no ErrFailed.
+	ErrTimedOut = errors.New("the time is over")
+	// ErrInterrupted says that the run does not go on now: it waits for a human, an event or a time, is stopped or
+	// paused, or
 	// its worker ends. The function is called again when it goes on.
 	ErrInterrupted = errors.New("the run does not go on now")
 )

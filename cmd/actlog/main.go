@@ -75,6 +75,7 @@ type cli struct {
 	Retry    retryCmd    `cmd:"" help:"Let a run go on that has ended, as another attempt of what failed."`
 	Again    againCmd    `cmd:"" help:"Start a run with the input of another one."`
 	Answer   answerCmd   `cmd:"" help:"Answer what a run waits for: a form, an approval."`
+	Event    eventCmd    `cmd:"" help:"Send an event to the runs that wait for it, and print how many it woke."`
 	Schedule scheduleCmd `cmd:"" help:"List and show schedules, pause and resume them, and start what they start."`
 	Migrate  migrateCmd  `cmd:"" help:"Migrate the schema of a database up or down."`
 	Ready    readyCmd    `cmd:"" help:"Check whether a server is ready. Exit code 1: it is not ready, or does not answer."`

@@ -110,7 +110,8 @@ func (r request) needs() httpd.Scope {
 	case strings.Contains(r.route, "/waits/{waitId}"), strings.Contains(r.route, "/submit-input/"):
 		return httpd.ScopeDecide
 	case r.method != http.MethodGet &&
-		(strings.HasPrefix(r.route, "/api/v1/schedules/") || strings.HasPrefix(r.route, "/api/v1/bulk")):
+		(strings.HasPrefix(r.route, "/api/v1/schedules/") || strings.HasPrefix(r.route, "/api/v1/bulk") ||
+			r.route == "/api/v1/events"):
 		return httpd.ScopeRun
 	case r.route == "/execution/history/cleanup", r.method == http.MethodDelete &&
 		!strings.HasPrefix(r.path, "/api/executor/"):

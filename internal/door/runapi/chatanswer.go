@@ -129,7 +129,7 @@ const chatLook = 5 * time.Second
 // client that goes away changes nothing: the run goes on.
 func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDetail, error) {
 	ctx, look := c.Request().Context(), min(chatLook, s.config.ChatPatience, s.config.PlanPatience/2)
-	var waits, lacks time.Duration // how long it has waited for a human, and for a worker
+	var waits, lacks time.Duration // how long it has waited for a human or an event, and for a worker
 	for {
 		began := time.Now()
 		d, err := s.await(c, run, look, answered)
@@ -146,13 +146,19 @@ func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDet
 		}
 
 		waits, lacks = waits+took, lacks+took
-		if !runs.Idle(d) {
+		if !runs.Idle(d) && !runs.Sleeps(d) {
 			waits = 0
 		}
-		if len(d.WaitingFor) == 0 {
+		if len(d.WaitingFor) == 0 || runs.Sleeps(d) {
 			lacks = 0
 		}
 		switch {
+		case waits >= s.config.ChatPatience && runs.Sleeps(d):
+			return nil, &chatError{
+				Status: http.StatusGatewayTimeout, Code: "waiting_for_event",
+				Message: "The run waits: " + strings.Join(d.WaitingFor, ", ") + ". It goes on by itself then. " +
+					"Ask again with the same Idempotency-Key, or read GET /api/v1/runs/" + run.PlanID + ".",
+			}
 		case waits >= s.config.ChatPatience:
 			return nil, &chatError{
 				Status: http.StatusGatewayTimeout, Code: "waiting_for_human",

@@ -17,6 +17,9 @@ type Starter interface {
 	// those of [engine.Engine].
 	Retry(ctx context.Context, r engine.RetryRequest) error
 	Again(ctx context.Context, r engine.AgainRequest) (engine.Started, error)
+	// SendEvent sends an event, and returns how many runs it woke. The error is a [*record.InvalidError] that names the
+	// member, or one of the store.
+	SendEvent(ctx context.Context, r engine.EventRequest) (woken int, err error)
 	// PutSchedule defines a schedule for somebody, and reports whether it is new. The error is one of Start, or
 	// [runstore.ErrOfFile].
 	PutSchedule(ctx context.Context, name string, d define.Schedule, starter string) (isNew bool, err error)

@@ -100,7 +100,7 @@ func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often ti
 }
 
 // Run does at once what goes on each hour by itself: it marks dead runs as interrupted, closes days, drops
-// detail, spans, trees and vectors that are too old, sweeps the change feed, adds to the index of the
+// detail, spans, trees, vectors and events that are too old, sweeps the change feed, adds to the index of the
 // search what is missing there, makes the indexes for the search in texts, finds the causes of failures, and keeps the
 // texts of recent runs.
 func (u *Upkeep) Run(ctx context.Context) error {
@@ -122,7 +122,7 @@ func (u *Upkeep) tidy(ctx context.Context) error {
 		u.closeDays(ctx), // before detail is dropped
 		u.dropDetail(ctx, u.config.DetailDays), u.deleteOutdated(ctx, u.config.KeepDays),
 		u.sweepChanges(ctx, u.config.ChangeHours),
-		u.forgetVectors(ctx, vectorDays),
+		u.forgetVectors(ctx, vectorDays), u.forgetEvents(ctx),
 	}
 	if u.config.TraceDays > 0 {
 		done = append(done, u.dropSpans(ctx, u.config.TraceDays))

@@ -127,7 +127,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	}
 	there.workflows, there.custom = withClass(sections["workflows"])
 	there.custom = append(there.custom, o.Workflows...)
-	there.tools = slices.Concat(c.Toolsets.tools(), o.Tools, []string{"form", "terminate"})
+	there.tools = slices.Concat(c.Toolsets.tools(), o.Tools, define.Everywhere)
 
 	for _, name := range there.agents {
 		there.tools = append(there.tools, "agent."+name)

@@ -291,10 +291,10 @@ agents:
 `, []string{
 			`6: agents.a.model: no model is called "gpt"; there are: default`,
 			`6: agents.a.tools[0]: no tool is called "files.read_fil"; did you mean files.read_file?`,
-			`6: agents.a.tools[1]: no tool is called "files.write_file"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
-			`6: agents.a.tools[3]: no tool is called "agent.nobody"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
-			`6: agents.a.tools[4]: no tool matches "git.*"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
-			`6: agents.a.tools[9]: no tool is called "other-x"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
+			`6: agents.a.tools[1]: no tool is called "files.write_file"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, wait_for, agent.a, agent.b, agent.c d, srv-*`,
+			`6: agents.a.tools[3]: no tool is called "agent.nobody"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, wait_for, agent.a, agent.b, agent.c d, srv-*`,
+			`6: agents.a.tools[4]: no tool matches "git.*"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, wait_for, agent.a, agent.b, agent.c d, srv-*`,
+			`6: agents.a.tools[9]: no tool is called "other-x"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, wait_for, agent.a, agent.b, agent.c d, srv-*`,
 			`6: agents.a.mcpServers[1]: no MCP server is called "svr"; did you mean srv?`,
 			`6: agents.a.exclude[0]: no tool is called "files.list_file"; did you mean files.list_files?`,
 			"8: agents.b.maxSteps: want a whole number from 1 to 2147483647",
@@ -372,7 +372,7 @@ plans:
 			"12: plans.p.steps[4].agentName: it is another name of agent, which is there too",
 			`13: plans.p.steps[5].stepRequirement: no agent is called "READER"; did you mean reader?`,
 			`14: plans.p.steps[6].modelName: no model is called "no"; there are: default`,
-			`14: plans.p.steps[6].selectedToolKeys[0]: no tool is called "nothing"; there are: form, terminate, agent.reader, plan.p`,
+			`14: plans.p.steps[6].selectedToolKeys[0]: no tool is called "nothing"; there are: form, terminate, wait_for, agent.reader, plan.p`,
 			"15: plans.p.planType: want dynamic_agent"}},
 		{"orchestrator", "orchestrator: {maxPlanSteps: 11, agents: {GIT: {enabled: maybe}, ORCHESTRATOR: {description: " +
 			"x}, TIDY: {tools: [\"git.*\"]}}}\n", []string{
@@ -458,7 +458,7 @@ func TestWarnings(t *testing.T) {
 	if len(c.Warnings) != 3 || !strings.HasSuffix(c.Warnings[0].String(),
 		"actlog.yaml:2: policies[0].tools: no tool of this file matches it") ||
 		!strings.HasSuffix(c.Warnings[2].String(),
-			"policies[2].retry: it does not count for agents, plan templates and forms") {
+			"policies[2].retry: it does not count for agents, plan templates, forms and waits") {
 		t.Errorf("c.Warnings = %v", c.Warnings)
 	}
 }
@@ -570,7 +570,7 @@ func TestToolsetsHaveTheirNames(t *testing.T) {
 
 		_, err = parse(t, fmt.Sprintf(base+"toolsets: {%s}\nagents: {a: {tools: [nothing]}}\n", toolset), config.Options{})
 		_, there, _ := strings.Cut(fmt.Sprint(err), "there are: ")
-		known := strings.Split(strings.TrimSuffix(there, ", form, terminate, agent.a"), ", ")
+		known := strings.Split(strings.TrimSuffix(there, ", form, terminate, wait_for, agent.a"), ", ")
 		set, err := tool.NewSet(parts.Tools...)
 		if err != nil {
 			t.Fatal(err)

@@ -70,15 +70,15 @@ func readRetries(n node) *tool.Retries {
 	return &r
 }
 
-// warnOfRuns warns of what a rule says that does not count for what is a run of its own, or a form.
+// warnOfRuns warns of what a rule says that does not count for what is a run of its own, a form or a wait.
 func (g given) warnOfRuns(tools string) {
 	kind, _, _ := strings.Cut(tools, ".")
-	if !slices.Contains([]string{"agent", "plan", "form"}, kind) {
+	if !slices.Contains([]string{"agent", "plan", "form", "wait_for"}, kind) {
 		return
 	}
 	for _, key := range []string{"retry", "maxConcurrent", "maxPerMinute"} {
 		if g.has(key) {
-			g.at(key).warn("it does not count for agents, plan templates and forms")
+			g.at(key).warn("it does not count for agents, plan templates, forms and waits")
 		}
 	}
 }

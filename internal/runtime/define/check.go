@@ -18,7 +18,13 @@ import (
 	"github.com/actlog/actlog/internal/record/nearest"
 )
 
-// Names are what the agents of a program may refer to, beside each other, form and terminate.
+// WaitForTool is the name of the tool that waits for an event, or for some time.
+const WaitForTool = "wait_for"
+
+// Everywhere are the tools that the runtime itself carries.
+var Everywhere = []string{"form", "terminate", WaitForTool}
+
+// Names are what the agents of a program may refer to, beside each other and the tools of [Everywhere].
 type Names struct {
 	Models  []string
 	Servers []string // MCP servers
@@ -28,7 +34,7 @@ type Names struct {
 // CheckAgents checks agents that a program defines, by their names, as a configuration file is checked. It returns them
 // with their defaults, and all mistakes.
 func CheckAgents(agents map[string]Agent, known Names) (checked map[string]Agent, mistakes []error) {
-	tools := append(slices.Clone(known.Tools), "form", "terminate")
+	tools := slices.Concat(known.Tools, Everywhere)
 	for name := range agents {
 		tools = append(tools, "agent."+name)
 	}

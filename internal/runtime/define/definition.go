@@ -77,7 +77,8 @@ func (d Definition) Needs() []string {
 }
 
 // needsOf returns what a worker must have for tools and MCP servers. Tools that a pattern matches may be missing,
-// those of servers are known only when they are asked, and every worker has form and terminate.
+// those of servers are known only when they are asked, and every worker has form and terminate. Workers
+// of an earlier release do not have wait_for.
 func needsOf(tools, servers []string) (all []string) {
 	for _, server := range servers {
 		all = append(all, "mcp:"+server)

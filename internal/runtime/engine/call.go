@@ -62,7 +62,7 @@ func ResultsMessage(calls []model.ToolCall, results []tool.Result) model.Message
 	return model.Results(out...)
 }
 
-// Waits reports whether an error of a handle says that the run waits, for a human or for another run.
+// Waits reports whether an error of a handle says that the run waits, for a human, an event, a time or another run.
 func Waits(err error) bool {
 	_, ok := errors.AsType[*parkedError](err)
 	return ok
@@ -72,7 +72,7 @@ func Waits(err error) bool {
 // waits, until the earliest of its times.
 func Worst(errs ...error) error {
 	var waits *parkedError
-	human, models := true, map[string]runstore.ModelWait{}
+	waiting, models := true, map[string]runstore.ModelWait{}
 	for _, err := range errs {
 		var parked *parkedError
 		switch {
@@ -80,7 +80,7 @@ func Worst(errs ...error) error {
 		case !errors.As(err, &parked):
 			return err
 		default:
-			human = human && parked.human
+			waiting = waiting && parked.waiting
 			maps.Copy(models, parked.models)
 			if waits == nil || waits.until.IsZero() || !parked.until.IsZero() && parked.until.Before(waits.until) {
 				waits = parked
@@ -91,10 +91,10 @@ func Worst(errs ...error) error {
 	if waits == nil {
 		return nil
 	}
-	return &parkedError{until: waits.until, human: human, models: models}
+	return &parkedError{until: waits.until, waiting: waiting, models: models}
 }
 
-// inRun is a tool that is carried by the run itself: a form, a sub-plan.
+// inRun is a tool that is carried by the run itself: a form, a sub-plan, a wait for an event.
 type inRun interface {
 	tool.Tool
 	callInRun(ctx context.Context, c *calling) (tool.Result, error)

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"time"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
@@ -38,4 +40,46 @@ func (r *Run) CallTool(
 	}
 	step.End(results[0].Text, failure)
 	return results[0], failed, nil
+}
+
+// NoEnd makes [Run.WaitFor] wait for as long as it takes.
+const NoEnd time.Duration = -1
+
+// WaitFor waits for an event, or for some time, in a step of its own; an empty key: for no event. timedOut reports that
+// the event was not sent in time. The error says that the run waits.
+func (r *Run) WaitFor(
+	ctx context.Context, index int, key string, d time.Duration,
+) (data string, timedOut bool, err error) {
+	args := waitForArguments{Event: key}
+	if d != NoEnd {
+		args.Seconds = new(d.Seconds())
+	}
+	raw, err := json.Marshal(args)
+	if err == nil {
+		_, err = readWaitFor(raw)
+	}
+	if err != nil {
+		return "", false, Fail("configuration", "%v", err)
+	}
+
+	step, err := r.Step(ctx, index, StepInfo{Description: "Calls " + define.WaitForTool + ".", Request: string(raw)})
+	if err != nil {
+		return "", false, err
+	}
+
+	t := Thinking{Undecided: true}
+	if t.Tools, err = Set(newWaitFor()); err != nil {
+		return "", false, err
+	}
+	results, err := step.Act(ctx, 0, []model.ToolCall{{Name: define.WaitForTool, Arguments: string(raw)}}, t)
+	if err != nil {
+		return "", false, err
+	}
+
+	var failure *RunError
+	if timedOut = results[0].Failed; timedOut {
+		failure = &RunError{Kind: WaitTimedOut, Message: results[0].Text}
+	}
+	step.End(results[0].Text, failure)
+	return results[0].Text, timedOut, nil
 }

@@ -188,14 +188,15 @@ func (r *Run) finishTurn(result Result, err error) error {
 }
 
 // park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
-// human, and that it is paused, if it waits for a model; a run that waits for a sub-plan is RUNNING.
+// human, an event or a time, and that it is paused, if it waits for a model; a run that waits for a sub-plan
+// is RUNNING.
 func (r *Run) park(p *parkedError) error {
 	ops := r.fits()
 	switch {
 	case len(p.models) > 0:
 		waits := slices.Collect(maps.Values(p.models))
 		return r.letGo(record.Paused, r.states(record.Paused), append(ops, runstore.AwaitModels(p.until, waits))...)
-	case p.human:
+	case p.waiting:
 		return r.letGo(record.Waiting, r.states(record.Waiting), append(ops, runstore.Park(p.until))...)
 	}
 	return r.letGo(record.Running, nil, append(ops, runstore.Park(p.until))...)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/actlog/actlog/agent/limit"
 	"github.com/actlog/actlog/internal/record/optional"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -291,7 +292,7 @@ func hash(b []byte) string {
 func (e *Engine) provides() []string {
 	parts, release := e.config.Parts()
 	defer release()
-	all := slices.Clone(parts.Provides())
+	all := append(slices.Clone(parts.Provides()), "tool:"+define.WaitForTool)
 	for kind := range e.executors {
 		all = append(all, "executor:"+kind)
 	}

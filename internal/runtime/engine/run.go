@@ -32,7 +32,8 @@ var (
 // not zero.
 type parkedError struct {
 	until time.Time
-	human bool // it waits for a human, and for nothing else
+	// waiting says that its state is WAITING: it waits for a human, an event or a time, and for nothing else.
+	waiting bool
 	// models are those that it waits for, by their names.
 	models map[string]runstore.ModelWait
 }

@@ -11,7 +11,8 @@ import (
 const timeScans = 4
 
 // KeepTime does what the time has come for, by the clock of the database, until ctx ends: it starts what schedules say,
-// and ends runs that nobody began in time. [Engine.Work] does so, too; one call of an engine is at work at a time.
+// ends runs that nobody began in time, and wakes runs for events whose senders were lost. [Engine.Work] does so, too;
+// one call of an engine is at work at a time.
 func (e *Engine) KeepTime(ctx context.Context) {
 	for !e.timekeeper.TryLock() {
 		if pg.Pause(ctx, timeScans*e.config.Scan) != nil {
@@ -22,6 +23,7 @@ func (e *Engine) KeepTime(ctx context.Context) {
 
 	for ctx.Err() == nil {
 		e.expire(ctx)
+		e.wakeForEvents(ctx)
 		more := e.keepSchedules(ctx)
 		if !more && pg.Pause(ctx, timeScans*e.config.Scan) != nil {
 			return

@@ -11,7 +11,7 @@ import (
 )
 
 // Tools returns the tools that there are, and those of MCP servers. names, which may be patterns, say
-// which of the tools that the run itself carries are among them: form, and agents as agent.<name>. A name
+// which of the tools that the run itself carries are among them: form, wait_for, and agents as agent.<name>. A name
 // that no tool has is an error.
 func (r *Run) Tools(ctx context.Context, names, servers []string) ([]tool.Tool, error) {
 	others, err := r.parts.Tools(ctx, servers)
@@ -73,6 +73,9 @@ func (r *Run) ownTools(names []string) (own []tool.Tool) {
 	}
 	if wanted(FormTool) {
 		own = append(own, newForm())
+	}
+	if wanted(define.WaitForTool) {
+		own = append(own, newWaitFor())
 	}
 
 	for kind, x := range r.engine.executors {

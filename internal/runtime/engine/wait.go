@@ -73,7 +73,7 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 		return a, err
 	}
 	if row.ExpiresAt == nil || r.now().Before(*row.ExpiresAt) {
-		return Answer{}, &parkedError{until: optional.Value(row.ExpiresAt), human: true}
+		return Answer{}, &parkedError{until: optional.Value(row.ExpiresAt), waiting: true}
 	}
 
 	timedOut := &record.Wait{
@@ -162,12 +162,12 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 	switch err := r.write(append(changes, row), ops...); {
 	case errors.Is(err, runstore.ErrFormWaits):
 		r.addLater(changes...)
-		return &parkedError{until: r.now().Add(r.formPause(changes)), human: true}
+		return &parkedError{until: r.now().Add(r.formPause(changes)), waiting: true}
 	case err != nil:
 		return err
 	}
 	r.noteFits()
-	return &parkedError{until: optional.Value(row.ExpiresAt), human: true}
+	return &parkedError{until: optional.Value(row.ExpiresAt), waiting: true}
 }
 
 // How often a form looks whether it can be shown: at first, and when it has waited for long.

@@ -12,11 +12,20 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Idle reports whether a run has ended, or goes on only when somebody does something.
+// Idle reports whether a run has ended, or goes on only when somebody decides something.
 func Idle(d *runstore.RunDetail) bool {
-	awaitsModel := func(what string) bool { return strings.HasPrefix(what, "model:") }
-	paused := d.State == record.Paused && !slices.ContainsFunc(d.WaitingFor, awaitsModel)
-	return d.State.Terminal() || d.State == record.Waiting || paused
+	paused := d.State == record.Paused && !awaits(d, "model:")
+	return d.State.Terminal() || d.State == record.Waiting && !Sleeps(d) || paused
+}
+
+// Sleeps reports whether a run waits for an event or a time, and for no human.
+func Sleeps(d *runstore.RunDetail) bool {
+	return d.State == record.Waiting && len(d.Waits) == 0 && (awaits(d, "event:") || awaits(d, "time:"))
+}
+
+// awaits reports whether a run waits for something of a kind.
+func awaits(d *runstore.RunDetail, kind string) bool {
+	return slices.ContainsFunc(d.WaitingFor, func(what string) bool { return strings.HasPrefix(what, kind) })
 }
 
 // Parked reports whether a run is paused until there is something that it needs, such as a model that is away.

@@ -128,6 +128,10 @@ const (
             SELECT FROM actlog.run AS x
             JOIN actlog.wait_state AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND ` + store.IsOpenWait + ` AND %[1]s
+        ) OR EXISTS (
+            SELECT FROM actlog.run AS x
+            JOIN actlog.event_wait AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND %[1]s
         ) THEN 'WAITING'
         WHEN EXISTS (
             SELECT FROM actlog.run AS x
@@ -141,8 +145,8 @@ const (
 	// isBlocked says that a run x waits for a place.
 	isBlocked = `x.blocked IS NOT NULL AND x.due_at IS NULL AND x.worker_id IS NULL AND NOT x.done`
 	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, the
-	// code that fits the record of runs, the time at which a run is to begin, and the schedule whose other runs come
-	// first.
+	// code that fits the record of runs, the time at which a run is to begin, the schedule whose other runs come first,
+	// and the events and times for which tool calls wait.
 	waitingFor = `(
         SELECT array_agg(DISTINCT f.what ORDER BY f.what)
         FROM (
@@ -180,6 +184,14 @@ const (
             SELECT 'schedule:' || x.schedule
             FROM actlog.run AS x
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.queued AND x.desired = 'RUN' AND %[1]s
+            UNION ALL
+            SELECT t.what
+            FROM actlog.run AS x
+            JOIN actlog.event_wait AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
+            CROSS JOIN LATERAL (VALUES
+                ('event:' || w.key), ('time:' || to_char(w.until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+            ) AS t (what)
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND x.desired = 'RUN' AND t.what IS NOT NULL AND %[1]s
         ) AS f
     )`
 	// dueAt is when the first of them goes on: what waits for a model, when that is asked next.

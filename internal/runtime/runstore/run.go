@@ -136,8 +136,8 @@ type RunOp struct {
 	letsGo bool // of the run: perhaps nothing in its tree goes on then
 	asked  *Desired
 	goesOn bool
-	// closes returns what ends with the run, of what is live in it. nil: nothing does.
-	closes func([]Live) []record.Change
+	// follows makes a write ask something, and write what follows from the answer. nil: nothing does. One of a write does.
+	follows func(*store.OwnedWrite)
 }
 
 // Asked sets what the run should do, as it is asked for when the write is committed.
@@ -177,9 +177,13 @@ func Fits(release string) RunOp {
 // live in them once the other changes of the write are on record; it may be called again. Nothing can be written to
 // them in between, nor later.
 func Finish(closes func([]Live) []record.Change) RunOp {
-	return RunOp{rings: true, letsGo: true, closes: closes, queue: func(q *pgx.Batch, l Lease) {
+	op := RunOp{rings: true, letsGo: true, queue: func(q *pgx.Batch, l Lease) {
 		q.Queue(db.RunFinish, l.RootPlanID, l.PlanID)
 	}}
+	if closes != nil {
+		op.follows = func(w *store.OwnedWrite) { closeLive(w, closes) }
+	}
+	return op
 }
 
 // Live is a row of a run that has not ended, or of a run below it: a plan, a step, a cycle, a tool call or a wait.
@@ -382,8 +386,8 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 			q.Queue(db.RunIdle, l.RootPlanID)
 		}
 	}
-	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.closes != nil }); at >= 0 {
-		closeLive(w, ops[at].closes)
+	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.follows != nil }); at >= 0 {
+		ops[at].follows(w)
 	}
 	if slices.ContainsFunc(ops, func(op RunOp) bool { return op.goesOn }) {
 		w.Hold.Wanted = string(DesiredRun)

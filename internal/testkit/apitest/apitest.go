@@ -96,6 +96,8 @@ func (nothing) Again(context.Context, engine.AgainRequest) (engine.Started, erro
 	return engine.Started{}, record.ErrNotFound
 }
 
+func (nothing) SendEvent(context.Context, engine.EventRequest) (int, error) { return 0, nil }
+
 func (nothing) PutSchedule(context.Context, string, define.Schedule, string) (bool, error) {
 	return false, &engine.UnknownError{Kind: "agent"}
 }

@@ -60,6 +60,7 @@ POST   /api/v1/runs/:planId/stop                           run
 POST   /api/v1/runs/:planId/pause                          run
 POST   /api/v1/runs/:planId/resume                         run
 POST   /api/v1/runs/:planId/waits/:waitId                  decide
+POST   /api/v1/events                                      run
 GET    /api/v1/runs/:planId/trace                          read
 GET    /api/v1/runs/:planId/listen                         read
 

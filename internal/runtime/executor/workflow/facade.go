@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/workflow"
@@ -52,6 +53,13 @@ type failed struct {
 func (f *failed) Error() string { return f.message }
 
 func (f *failed) Unwrap() error { return workflow.ErrFailed }
+
+// timedOutError is an event that was not sent in time.
+type timedOutError struct{ key string }
+
+func (e *timedOutError) Error() string { return "event " + e.key + ": " + workflow.ErrTimedOut.Error() }
+
+func (*timedOutError) Unwrap() error { return workflow.ErrTimedOut }
 
 // unknown is a call whose outcome nobody can tell.
 type unknown struct{ *engine.UndecidedError }
@@ -238,6 +246,53 @@ func (p *place) Version(ctx context.Context, name string, n int) (int, error) {
 	return version, nil
 }
 
+// Sleep implements [workflow.Facade].
+func (p *place) Sleep(ctx context.Context, d time.Duration) error {
+	_, _, err := p.waitFor(ctx, "", max(d, 0))
+	return err
+}
+
+// Event implements [workflow.Facade].
+func (p *place) Event(ctx context.Context, key string, timeout time.Duration) (json.RawMessage, error) {
+	switch {
+	case key == "":
+		return nil, &failed{"configuration", "an event needs a key"}
+	case timeout < 0:
+		return nil, &failed{"configuration", fmt.Sprintf("the timeout of event %s is negative", key)}
+	case timeout == 0:
+		timeout = engine.NoEnd
+	}
+
+	data, over, err := p.waitFor(ctx, key, timeout)
+	switch {
+	case err != nil:
+		return nil, err
+	case over:
+		return nil, &timedOutError{key}
+	}
+	return data, nil
+}
+
+// waitFor waits for an event, or for some time, as the next step.
+func (p *place) waitFor(
+	ctx context.Context, key string, d time.Duration,
+) (data json.RawMessage, over bool, err error) {
+	done, err := p.begin()
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+
+	index := p.next
+	p.next++
+	text, over, err := p.run.WaitFor(ctx, index, key, d)
+	if err != nil {
+		return nil, false, p.interrupted(err)
+	}
+	p.note(define.WaitForTool, toolStep, text)
+	return json.RawMessage(text), over, nil
+}
+
 // do carries the workflow. The error wraps [workflow.ErrFailed], or says that it does not go on now.
 func (p *place) do(ctx context.Context, t define.StepType, in json.RawMessage) (workflow.Result, error) {
 	carry := p.chain
@@ -317,14 +372,22 @@ func (p *place) custom(ctx context.Context, in json.RawMessage) (output any, err
 		err = p.interrupted(unknown.Ask(ctx))
 	}
 
-	if failure, ok := errors.AsType[*failed](err); ok {
-		return nil, &failed{failure.kind, customFailed(p.name, err.Error())}
-	}
 	if err != nil {
-		return nil, &failed{"workflow", customFailed(p.name, err.Error())}
+		return nil, &failed{kindOf(err), customFailed(p.name, err.Error())}
 	}
 	if _, err := json.Marshal(output); err != nil {
 		return nil, &failed{"workflow", customFailed(p.name, err.Error())}
 	}
 	return output, nil
+}
+
+// kindOf returns the error kind of a function that returned an error.
+func kindOf(err error) string {
+	if failure, ok := errors.AsType[*failed](err); ok {
+		return failure.kind
+	}
+	if errors.Is(err, workflow.ErrTimedOut) {
+		return engine.WaitTimedOut
+	}
+	return "workflow"
 }
