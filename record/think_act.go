@@ -63,6 +63,10 @@ type ThinkAct struct {
 	CacheWritePrice *float64 `record:"cacheWritePrice,of=modelName"`
 
 	Tariff json.RawMessage `record:"tariff,of=modelName,with=inputPrice"`
+
+	// Messages are what people and programs said to the run, and the model was told from this cycle on: a list of
+	// objects, each a [SteeringMessage].
+	Messages json.RawMessage `record:"messages,objects"`
 }
 
 // Kind implements [Change].

@@ -57,7 +57,8 @@ type cycleKey struct {
 
 type printedCycle struct {
 	step           string
-	begun          bool // its row is known, so that what came before it is printed
+	said           map[string]bool // which messages are printed
+	begun          bool            // its row is known, so that what came before it is printed
 	attempt        int
 	restartPrinted int             // the attempt of which it was printed that the answer begins again
 	text           strings.Builder // what arrived since the last reset
@@ -85,8 +86,12 @@ type storyRow struct {
 	tailRow
 	ParentPlanID, AgentRequest, Parameters, ThinkOutput, Result, DecidedBy, By string
 	Time                                                                       *time.Time // of a thought
+	Messages                                                                   []said     // that a cycle has read
 	attempted
 }
+
+// said is what somebody said to the run.
+type said struct{ MessageID, Text, By string }
 
 type moment struct {
 	at    time.Time
@@ -282,6 +287,7 @@ func (s *story) think(r *storyRow) {
 		s.again(c, r.Attempt)
 	}
 	defer s.arrived(c)
+	defer s.read(c, r)
 
 	if r.Attempt <= max(c.restartPrinted, 1) {
 		return
@@ -295,6 +301,21 @@ func (s *story) think(r *storyRow) {
 		}
 	}
 	s.line(s.place(r.StepID), s.view.faint("the answer begins again, "+r.number()), s.view.red(why))
+}
+
+// read writes the messages that a cycle has read.
+func (s *story) read(c *printedCycle, r *storyRow) {
+	for _, m := range r.Messages {
+		if c.said[m.MessageID] {
+			continue
+		}
+		if c.said == nil {
+			c.said = map[string]bool{}
+		}
+		c.said[m.MessageID] = true
+		s.line(s.place(r.StepID), s.view.bold(words.Shorten(cmp.Or(m.By, "somebody"), 40)+" says:"),
+			words.Shorten(m.Text, 400))
+	}
 }
 
 // again drops what arrived of an answer.

@@ -40,7 +40,8 @@ func viewOf(k record.Kind, without []string, unset map[string]string) (v view) {
 		case def != "":
 		case f.Rule == field.Attempt:
 			def = "1"
-		case f.Type == field.Texts || k == record.KindWait && f.Name == "formInputs":
+		case f.Type == field.Texts || k == record.KindWait && f.Name == "formInputs" ||
+			k == record.KindThinkAct && f.Name == "messages":
 			def = "[]"
 		case f.Type == field.Bool:
 			def = "false"

@@ -345,7 +345,7 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 		field.Text: "string", field.Int: "integer", field.Float: "number", field.Time: "string", field.Texts: "array",
 		field.JSON: "object",
 	}[f.Type]
-	if f.Name == "formInputs" {
+	if f.Name == "formInputs" || f.Name == "messages" {
 		want = "array"
 	}
 

@@ -17,6 +17,8 @@ type Starter interface {
 	// those of [engine.Engine].
 	Retry(ctx context.Context, r engine.RetryRequest) error
 	Again(ctx context.Context, r engine.AgainRequest) (engine.Started, error)
+	// Say says something to a run at work. The error is that of [engine.Engine].
+	Say(ctx context.Context, r engine.SayRequest) (runstore.Message, error)
 	// PutSchedule defines a schedule for somebody, and reports whether it is new. The error is one of Start, or
 	// [runstore.ErrOfFile].
 	PutSchedule(ctx context.Context, name string, d define.Schedule, starter string) (isNew bool, err error)

@@ -62,7 +62,7 @@ func drawRow(t *rapid.T, kind record.Kind) *field.Row {
 			set(map[record.Kind][]string{record.KindThought: {"action", "error", "decision"},
 				record.KindSource: {"URL", "FILE", "CLASS"},
 				record.KindWait:   {"USER_INPUT", "PLAN_VALIDATION", "ACTION_VALIDATION"}}[kind][n-1])
-		case f.Name == "formInputs":
+		case f.Name == "formInputs", f.Name == "messages":
 			v.SetBytes(fmt.Appendf(nil, `[{"n":"%d"}]`, n))
 		case f.Name == "startedBy":
 			v.SetBytes(fmt.Appendf(nil, `{"planId":"p%d"}`, n))

@@ -106,7 +106,7 @@ func fillFields(t *testing.T, c record.Change, except ...string) {
 			value = []string{f.Name, "too"}
 		case field.JSON:
 			value = json.RawMessage(fmt.Sprintf(`{"%s":%d}`, f.Name, i))
-			if f.Name == "formInputs" {
+			if f.Name == "formInputs" || f.Name == "messages" {
 				value = json.RawMessage(`[{"label":"x"}]`)
 			}
 		default:

@@ -154,7 +154,7 @@ func setField(f *field.Field, c record.Change, version int) {
 		set(states[(version*5)%len(states)])
 	case f.Name == "type" && c.Kind() == record.KindWait:
 		set([]record.WaitType{record.WaitUserInput, record.WaitPlanValidation}[version%2])
-	case f.Name == "formInputs":
+	case f.Name == "formInputs", f.Name == "messages":
 		v.SetBytes(fmt.Appendf(nil, `[{"label":"%d"}]`, version))
 	case f.Name == "startedBy":
 		v.SetBytes(fmt.Appendf(nil, `{"planId":"p%d"}`, version))

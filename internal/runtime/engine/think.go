@@ -96,9 +96,12 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 	s.mu.Lock()
 	c := s.cycles[seq]
 	s.mu.Unlock()
+	if err := s.tellAgain(c, t.Messages); err != nil {
+		return nil, err
+	}
 	if c != nil && c.record.ThinkEndTime != nil && c.record.Message != nil {
 		s.mu.Lock()
-		s.last = t.Messages
+		s.last = s.withMessages(seq, t.Messages)
 		s.mu.Unlock()
 		return unlessRefused(s.answered(&c.record))
 	}
@@ -181,10 +184,8 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 	row := func(attempt int64) *record.ThinkAct {
 		return &record.ThinkAct{RootPlanID: r.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: &attempt}
 	}
-	req := model.Request{
-		Messages: t.Messages, ResponseSchema: t.ResponseSchema, Temperature: t.Temperature, MaxTokens: t.MaxTokens,
-	}
-
+	req := model.Request{ResponseSchema: t.ResponseSchema, Temperature: t.Temperature, MaxTokens: t.MaxTokens}
+	said := t.Messages
 	if t.Tools != nil {
 		for _, each := range t.Tools.Tools() {
 			spec := each.Spec()
@@ -215,17 +216,25 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		begin.Provider, begin.ModelName = optional.Pointer(t.Model.Provider()), optional.Pointer(t.Model.Name())
 		if tries == 1 {
 			s.mu.Lock()
-			begin.ThinkInput, begin.InputCharCount = s.recordedInput(t.Messages)
+			begin.ThinkInput, begin.InputCharCount = s.recordedInput(s.withMessages(seq, said))
 			changes = append(s.endCycles(), changes...)
 			s.mu.Unlock()
 		}
 
-		if err := r.begin(append(changes, begin, s.taken(seq))...); err != nil {
+		var err error
+		if t.Messages, err = s.beginAsking(begin, said, append(changes, s.taken(seq))...); err != nil {
 			return nil, err
 		}
-		changes = nil
+		changes, req.Messages = nil, t.Messages
 
 		response, first, err := s.generate(ctx, t, req, seq, attempt)
+		if errors.Is(err, errInterrupted) { // it is asked again at once
+			changes = append(changes, interrupted(row(attempt), r.now()))
+			attempt++
+			s.resetLive(seq, attempt)
+			tries--
+			continue
+		}
 		r.noteAnswer(ctx, t.Model, err)
 		if err == nil {
 			return s.keep(row(attempt), response, first, t)
@@ -281,6 +290,7 @@ func (s *Step) generate(
 	var first *time.Time
 	live := s.newLive(seq, attempt)
 	defer live.stop()
+	ctx, heard := s.run.hearing.listen(ctx, s.id)
 
 	began := time.Now()
 	response, err := t.Model.Generate(ctx, req, func(d model.Delta) {
@@ -300,7 +310,7 @@ func (s *Step) generate(
 		live.end()
 	}
 	s.run.engine.metrics.asked(t.Model.Name(), time.Since(began), err)
-	return response, first, err
+	return response, first, heard(err)
 }
 
 // keep puts an answer on record, and the calls that it asks for. One that cannot be kept, or in which the model

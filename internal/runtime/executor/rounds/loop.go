@@ -84,11 +84,31 @@ func (w Work) Carry(ctx context.Context, e Ending) (string, error) {
 		if answer == nil { // the conversation begins again
 			continue
 		}
-		if result, done, err := l.follow(ctx, answer); done || err != nil {
+		result, done, err := l.follow(ctx, answer)
+		if done && err == nil {
+			done, err = l.ends(ctx)
+		}
+		if done || err != nil {
 			return result, err
 		}
 	}
-	return e.Last(ctx, l)
+
+	for {
+		result, err := e.Last(ctx, l)
+		if err != nil {
+			return "", err
+		}
+		if ended, err := l.ends(ctx); ended || err != nil {
+			return result, err
+		}
+	}
+}
+
+// ends reports whether the agent, which is done, is not asked once more because of a message.
+func (l *Loop) ends(ctx context.Context) (bool, error) {
+	more, err := l.Step.OnceMore(ctx, l.seq)
+	l.silent = 0
+	return !more, err
 }
 
 // follow does what an answer asks for. done reports that it ends the work.

@@ -20,7 +20,7 @@ SELECT 'agentExecution'::text AS kind,
     a.output_tokens, a.cache_read_input_tokens, a.cache_creation_input_tokens, a.reasoning_tokens, a.cost_usd,
     a.think_ms, a.tool_ms, a.latest_round, a.latest_tool_name, a.latest_tool_args, a.part,
     (SELECT also_under FROM asked), NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::json,
-    NULL::bigint, NULL::bytea[], NULL::boolean, NULL::json, NULL::bytea
+    NULL::bigint, NULL::json, NULL::bytea[], NULL::boolean, NULL::bytea
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked) AND a.step_id = $1::text
 UNION ALL
@@ -31,7 +31,7 @@ SELECT 'thinkAct'::text AS kind,
     NULL, NULL, NULL, c.input_char_count, c.output_char_count, c.input_tokens, c.output_tokens,
     c.cache_read_input_tokens, c.cost_usd, c.cache_creation_input_tokens, c.reasoning_tokens, NULL, NULL, NULL,
     NULL, NULL, c.first_token_time, c.act_start_time, c.act_end_time, c.message, c.cache_creation_1h_input_tokens,
-    c.think_input_parts, NULL, NULL, NULL
+    c.messages, c.think_input_parts, NULL, NULL
 FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.step_id = $1::text AND c.part = $2::date
 UNION ALL
@@ -39,15 +39,15 @@ SELECT 'actTool'::text AS kind,
     t.id, t.root_plan_id, t.step_id, t.tool_call_id, t.seq, t.provider_call_id, t.server_name, t.name,
     t.parameters, t.result, t.call_index, t.attempt, NULL, t.state, t.start_time, t.end_time, t.error_message,
     t.error_kind, t.span_id, NULL, NULL, t.metadata, t.truncated, t.attempts, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.policy, NULL, NULL,
-    t.inferred, t.progress, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.policy, NULL, t.progress,
+    NULL, t.inferred, NULL
 FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text AND t.part = $2::date
 UNION ALL
 SELECT 'content'::text AS kind,
     NULL, k.body, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, k.parts, NULL, NULL, k.hash
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, k.parts, NULL, k.hash
 FROM actlog.contents_of((SELECT root_plan_id FROM asked), $2::date, ARRAY(
     SELECT unnest(c.think_input_parts)
     FROM actlog.think_act_record AS c
