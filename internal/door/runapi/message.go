@@ -94,7 +94,7 @@ func (s *Server) messages(c echo.Context) error {
 		last = after.ID
 	}
 
-	found, err := s.reader(c).SaidTo(c.Request().Context(), id, last, limit+1) // one more shows whether there is a next page
+	found, err := s.reader(c).SaidTo(c.Request().Context(), id, last, limit+1) // one more shows if there is a next page
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,8 @@ func (e *Engine) Say(ctx context.Context, r SayRequest) (runstore.Message, error
 	parts, release := e.config.Parts()
 	defer release()
 	m, err := e.store.Say(ctx, runstore.NewMessage{
-		MessageID: "message-" + uuid.Must(uuid.NewV7()).String(), PlanID: r.PlanID, To: r.To, Text: parts.Redact(text), Interrupts: r.When == WhenInterrupt,
+		MessageID: "message-" + uuid.Must(uuid.NewV7()).String(), PlanID: r.PlanID, To: r.To,
+		Text: parts.Redact(text), Interrupts: r.When == WhenInterrupt,
 		By:             runstore.Who{Name: r.By.Name, Claim: parts.Redact(r.By.Claim)},
 		IdempotencyKey: r.IdempotencyKey, RequestSHA256: hash(r.Body),
 	})
@@ -86,10 +87,11 @@ func (s *Step) beginAsking(
 	begin *record.ThinkAct, said []model.Message, changes ...record.Change,
 ) ([]model.Message, error) {
 	var heard []record.SteeringMessage
-	reads := runstore.Reading{StepID: s.id, Seq: begin.Seq, Then: func(m []record.SteeringMessage) ([]record.Change, error) {
+	reads := runstore.Reading{StepID: s.id, Seq: begin.Seq}
+	reads.Then = func(m []record.SteeringMessage) ([]record.Change, error) {
 		heard = m
 		return s.readMessages(begin, said, m)
-	}}
+	}
 
 	err := s.run.beginAll(beginning{changes: append(changes, begin), reads: []runstore.Reading{reads}})
 	if err != nil {
@@ -136,8 +138,8 @@ func messagesJSON(m []record.SteeringMessage) (json.RawMessage, error) {
 }
 
 // OnceMore reports whether the agent of the step, which is done, is asked once more, in the cycle of seq: a message
-// waits that it has to read, or that cycle has read one before. A step whose executor does not ask that answers its last
-// request once more instead.
+// waits that it has to read, or that cycle has read one before. A step whose executor does not ask that answers its
+// last request once more instead.
 func (s *Step) OnceMore(ctx context.Context, seq int64) (bool, error) {
 	s.mu.Lock()
 	s.hears = true

@@ -42,9 +42,10 @@ func interrupts(r *engine.SayRequest) { r.When = engine.WhenInterrupt }
 
 // tool returns a tool that says something to the run that calls it.
 func (s *speaker) tool() tool.Tool {
-	return tool.CallFunc("speak", "Says something.", func(ctx context.Context, c tool.Call, in nameArgument) (string, error) {
+	speak := func(ctx context.Context, c tool.Call, in nameArgument) (string, error) {
 		return "said " + in.Name, s.say(ctx, c.PlanID, in.Name)
-	}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))
+	}
+	return tool.CallFunc("speak", "Says something.", speak, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))
 }
 
 // runOf returns the run that has not ended, of which there is one.
@@ -151,9 +152,9 @@ func TestMessagesAreRead(t *testing.T) {
 	}
 }
 
-// TestMessagesAtEveryWrite kills the worker at each write of a run that is sent messages. It comes to the same end: each
-// message is read once, by the same cycle. Only if the answer is lost during which the second one was said, the model is
-// asked for it again with both.
+// TestMessagesAtEveryWrite kills the worker at each write of a run that is sent messages. It comes to the same end:
+// each message is read once, by the same cycle. Only if the answer is lost during which the second one was said, the
+// model is asked for it again with both.
 func TestMessagesAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	want := enginetest.AtEveryWrite(t, func(t *testing.T, disturb func(*enginetest.House)) string {

@@ -161,8 +161,8 @@ func messageOf(row db.MessageListRow) Message {
 	return m
 }
 
-// SaidTo returns a page of the messages to a run and to the runs below it, in their order: those after a message; empty:
-// the first. The error is [record.ErrNotFound] if there is no such run.
+// SaidTo returns a page of the messages to a run and to the runs below it, in their order: those after a message;
+// empty: the first. The error is [record.ErrNotFound] if there is no such run.
 func (r *Reader) SaidTo(ctx context.Context, planID, after string, limit int) ([]Message, error) {
 	rows, err := read(ctx, r.DB(), queries.MessageList, db.MessageListParams{
 		PlanID: planID, After: after, Most: int32(limit),
