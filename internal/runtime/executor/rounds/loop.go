@@ -84,17 +84,17 @@ func (w Work) Carry(ctx context.Context, e Ending) (string, error) {
 		if answer == nil { // the conversation begins again
 			continue
 		}
-		result, done, err := l.follow(ctx, answer)
-		if done && err == nil {
-			done, err = l.ends(ctx)
-		}
-		if done || err != nil {
+		if result, done, err := l.follow(ctx, answer); done || err != nil {
 			return result, err
 		}
 	}
+	return l.conclude(ctx)
+}
 
+// conclude ends the work of an agent that has used its rounds.
+func (l *Loop) conclude(ctx context.Context) (string, error) {
 	for {
-		result, err := e.Last(ctx, l)
+		result, err := l.ending.Last(ctx, l)
 		if err != nil {
 			return "", err
 		}
@@ -113,6 +113,15 @@ func (l *Loop) ends(ctx context.Context) (bool, error) {
 
 // follow does what an answer asks for. done reports that it ends the work.
 func (l *Loop) follow(ctx context.Context, answer *model.Response) (result string, done bool, err error) {
+	result, done, err = l.take(ctx, answer)
+	if done && err == nil {
+		done, err = l.ends(ctx)
+	}
+	return result, done, err
+}
+
+// take does what an answer asks for. done reports that the agent is done.
+func (l *Loop) take(ctx context.Context, answer *model.Response) (result string, done bool, err error) {
 	calls := answer.Message.Calls()
 	results, cut, err := l.Act(ctx, calls, l.Thinking)
 	if err != nil {
