@@ -447,7 +447,7 @@ asked AS MATERIALIZED ( -- the places that a run would take for its tree; none, 
         SELECT t.root_plan_id, t.plan_id, t.begins, t.n, row_number() OVER (PARTITION BY t.root_plan_id ORDER BY t.n) AS in_tree FROM ordered AS t WHERE t.begins
     ) AS o
     CROSS JOIN LATERAL (
-        SELECT root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth, parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, worker_id, epoch, due_at, signals, seen, takeovers, desired, done, created_at, claimed_at, done_at, first_claimed_at, starter, project, lost, worked, clock, clock_from, clock_ran, release, mismatch, mismatch_at, ended_before, anew, parent_attempt, again_of, asked, start_at, expires_at, schedule, tick_at, queued, priority, concurrency_key, agent, placed, keyed, blocked FROM actlog.run AS y WHERE y.root_plan_id = o.root_plan_id AND y.plan_id = o.root_plan_id OFFSET 0
+        SELECT root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth, parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, worker_id, epoch, due_at, signals, seen, takeovers, desired, done, created_at, claimed_at, done_at, first_claimed_at, starter, project, lost, worked, clock, clock_from, clock_ran, release, mismatch, mismatch_at, ended_before, anew, parent_attempt, again_of, asked, start_at, expires_at, schedule, tick_at, queued, priority, concurrency_key, agent, placed, keyed, blocked, unread FROM actlog.run AS y WHERE y.root_plan_id = o.root_plan_id AND y.plan_id = o.root_plan_id OFFSET 0
     ) AS k
     CROSS JOIN LATERAL unnest(
         CASE WHEN k.placed THEN '{}' ELSE actlog.places_of(k.agent, k.project, k.owner, k.root_plan_id) END
@@ -653,7 +653,7 @@ SELECT
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.priority,
     r.epoch, r.takeovers, r.lost, u.desired::text AS desired,
     EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
-    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt, r.unread
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS u (root_plan_id, plan_id, epoch, desired)
 JOIN actlog.run AS r ON r.root_plan_id = u.root_plan_id AND r.plan_id = u.plan_id
 WHERE r.worker_id = $5::text AND r.epoch = u.epoch
@@ -695,6 +695,7 @@ type RunClaimedRow struct {
 	EndedBefore       *time.Time
 	Anew              bool
 	ParentAttempt     *int32
+	Unread            int32
 }
 
 // Returns runs that a worker has claimed. What they should do is what RunClaim returned: it may have changed since.
@@ -741,6 +742,7 @@ func (q *Queries) RunClaimed(ctx context.Context, db DBTX, arg RunClaimedParams)
 			&i.EndedBefore,
 			&i.Anew,
 			&i.ParentAttempt,
+			&i.Unread,
 		); err != nil {
 			return nil, err
 		}
@@ -898,9 +900,15 @@ event_waits AS (
     DELETE FROM actlog.event_wait AS w
     USING below AS b
     WHERE w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id
+),
+messages AS ( -- which nobody will read
+    UPDATE actlog.run_message AS m
+    SET state = 'UNREAD'
+    FROM below AS b
+    WHERE m.root_plan_id = b.root_plan_id AND m.plan_id = b.plan_id AND m.state = 'PENDING'
 )
 UPDATE actlog.run AS r
-SET worker_id = NULL, due_at = NULL, done = true, done_at = now(),
+SET worker_id = NULL, due_at = NULL, done = true, done_at = now(), unread = 0,
     clock_ran = COALESCE(r.clock_ran, (SELECT GREATEST(w.age - r.clock_from, 0) FROM actlog.worker AS w WHERE w.worker_id = r.worker_id))
 FROM below AS b
 WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done
@@ -1027,11 +1035,11 @@ func (q *Queries) RunHeld(ctx context.Context, db DBTX, rootPlanID string) (RunH
 const RunHold = `-- name: RunHold :many
 
 WITH held AS MATERIALIZED (
-    SELECT u.place, r.desired, u.wanted IN ('', r.desired) AS goes_on
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
-        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, wanted, place)
+    SELECT u.place, r.desired, r.unread > 0 AS unread, u.wanted IN ('', r.desired) AND NOT (u.quiet AND r.unread > 0) AS goes_on
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::boolean[])
+        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, wanted, quiet, place)
     CROSS JOIN LATERAL ( -- one by one, by the primary key and no other index
-        SELECT x.worker_id, x.epoch, x.done, x.desired
+        SELECT x.worker_id, x.epoch, x.done, x.desired, x.unread
         FROM actlog.run AS x
         WHERE x.root_plan_id = u.root_plan_id AND x.plan_id = u.plan_id
         OFFSET 0
@@ -1039,10 +1047,10 @@ WITH held AS MATERIALIZED (
     ) AS r
     WHERE r.worker_id = u.worker_id AND r.epoch = u.epoch AND NOT r.done
 )
-SELECT h.place::bigint AS place, h.desired::text AS desired
+SELECT h.place::bigint AS place, h.desired::text AS desired, h.unread::boolean AS unread
 FROM held AS h
 UNION ALL
-SELECT 0, actlog.lease_lost()::text
+SELECT 0, actlog.lease_lost()::text, false
 WHERE (SELECT count(*) FROM held WHERE goes_on) < cardinality($2::text[])
 `
 
@@ -1052,19 +1060,21 @@ type RunHoldParams struct {
 	WorkerIds   []string
 	Epochs      []int64
 	Wanted      []string
+	Quiet       []bool
 }
 
 type RunHoldRow struct {
 	Place   int64
 	Desired string
+	Unread  bool
 }
 
 // The runs of the runtime and the workers that hold them. A statement that writes to the record too
 // comes after the one that locks the root plan, as with every writer.
 // Locks runs that workers hold under epochs, in their order, which is that of their ids. From here to the end of the
-// transaction no other worker can claim them. Returns the place of each and what it should do. If some are not held, or
-// should do something else than is wanted (empty: anything), it fails with SQLSTATE YA002, after it has returned those
-// that are held.
+// transaction no other worker can claim them. Returns the place of each, what it should do, and whether messages to it
+// wait. If some are not held, should do something else than is wanted (empty: anything), or have messages although they
+// should be quiet, it fails with SQLSTATE YA002, after it has returned those that are held.
 func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) ([]RunHoldRow, error) {
 	rows, err := db.Query(ctx, RunHold,
 		arg.RootPlanIds,
@@ -1072,6 +1082,7 @@ func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) ([]Ru
 		arg.WorkerIds,
 		arg.Epochs,
 		arg.Wanted,
+		arg.Quiet,
 	)
 	if err != nil {
 		return nil, err
@@ -1080,7 +1091,7 @@ func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) ([]Ru
 	var items []RunHoldRow
 	for rows.Next() {
 		var i RunHoldRow
-		if err := rows.Scan(&i.Place, &i.Desired); err != nil {
+		if err := rows.Scan(&i.Place, &i.Desired, &i.Unread); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -1780,13 +1791,22 @@ func (q *Queries) RunWait(ctx context.Context, db DBTX, arg RunWaitParams) (RunW
 }
 
 const RunWanted = `-- name: RunWanted :many
-SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired
+SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired, false AS unread, '{}'::text[] AS interrupts, '{}'::text[] AS interrupted
 FROM actlog.run AS r
 WHERE r.worker_id = $1::text AND r.desired <> 'RUN'
 UNION ALL
-SELECT r.root_plan_id, r.plan_id, r.epoch, 'CANCEL'
+SELECT r.root_plan_id, r.plan_id, r.epoch, 'CANCEL', false, '{}', '{}'
 FROM actlog.run AS r
 WHERE r.plan_id = ANY ($2::text[]) AND (r.done OR r.worker_id IS DISTINCT FROM $1::text)
+UNION ALL
+SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired, true, i.message_ids, i.step_ids
+FROM actlog.run AS r
+CROSS JOIN LATERAL (
+    SELECT COALESCE(array_agg(m.message_id), '{}') AS message_ids, COALESCE(array_agg(COALESCE(m.to_step_id, '')), '{}') AS step_ids
+    FROM actlog.run_message AS m
+    WHERE m.root_plan_id = r.root_plan_id AND m.plan_id = r.plan_id AND m.state = 'PENDING' AND m.interrupts
+) AS i
+WHERE r.worker_id = $1::text AND r.unread > 0
 `
 
 type RunWantedParams struct {
@@ -1795,14 +1815,18 @@ type RunWantedParams struct {
 }
 
 type RunWantedRow struct {
-	RootPlanID string
-	PlanID     string
-	Epoch      int64
-	Desired    string
+	RootPlanID  string
+	PlanID      string
+	Epoch       int64
+	Desired     string
+	Unread      bool
+	Interrupts  []string
+	Interrupted []string
 }
 
 // Returns what runs that a worker carries should do other than run. kept are those of them that are below others: if one of
-// these has ended, somebody else ended it, with a run above it.
+// these has ended, somebody else ended it, with a run above it. With those of its runs to which messages wait come the
+// messages that interrupt, and the steps that these are for; empty: any.
 func (q *Queries) RunWanted(ctx context.Context, db DBTX, arg RunWantedParams) ([]RunWantedRow, error) {
 	rows, err := db.Query(ctx, RunWanted, arg.WorkerID, arg.Kept)
 	if err != nil {
@@ -1817,6 +1841,9 @@ func (q *Queries) RunWanted(ctx context.Context, db DBTX, arg RunWantedParams) (
 			&i.PlanID,
 			&i.Epoch,
 			&i.Desired,
+			&i.Unread,
+			&i.Interrupts,
+			&i.Interrupted,
 		); err != nil {
 			return nil, err
 		}

@@ -3,15 +3,15 @@
 
 -- name: RunHold :many
 -- Locks runs that workers hold under epochs, in their order, which is that of their ids. From here to the end of the
--- transaction no other worker can claim them. Returns the place of each and what it should do. If some are not held, or
--- should do something else than is wanted (empty: anything), it fails with SQLSTATE YA002, after it has returned those
--- that are held.
+-- transaction no other worker can claim them. Returns the place of each, what it should do, and whether messages to it
+-- wait. If some are not held, should do something else than is wanted (empty: anything), or have messages although they
+-- should be quiet, it fails with SQLSTATE YA002, after it has returned those that are held.
 WITH held AS MATERIALIZED (
-    SELECT u.place, r.desired, u.wanted IN ('', r.desired) AS goes_on
-    FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @worker_ids::text[], @epochs::bigint[], @wanted::text[])
-        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, wanted, place)
+    SELECT u.place, r.desired, r.unread > 0 AS unread, u.wanted IN ('', r.desired) AND NOT (u.quiet AND r.unread > 0) AS goes_on
+    FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @worker_ids::text[], @epochs::bigint[], @wanted::text[], @quiet::boolean[])
+        WITH ORDINALITY AS u (root_plan_id, plan_id, worker_id, epoch, wanted, quiet, place)
     CROSS JOIN LATERAL ( -- one by one, by the primary key and no other index
-        SELECT x.worker_id, x.epoch, x.done, x.desired
+        SELECT x.worker_id, x.epoch, x.done, x.desired, x.unread
         FROM actlog.run AS x
         WHERE x.root_plan_id = u.root_plan_id AND x.plan_id = u.plan_id
         OFFSET 0
@@ -19,10 +19,10 @@ WITH held AS MATERIALIZED (
     ) AS r
     WHERE r.worker_id = u.worker_id AND r.epoch = u.epoch AND NOT r.done
 )
-SELECT h.place::bigint AS place, h.desired::text AS desired
+SELECT h.place::bigint AS place, h.desired::text AS desired, h.unread::boolean AS unread
 FROM held AS h
 UNION ALL
-SELECT 0, actlog.lease_lost()::text
+SELECT 0, actlog.lease_lost()::text, false
 WHERE (SELECT count(*) FROM held WHERE goes_on) < cardinality(@plan_ids::text[]);
 
 -- name: RunOwned :exec
@@ -90,9 +90,15 @@ event_waits AS (
     DELETE FROM actlog.event_wait AS w
     USING below AS b
     WHERE w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id
+),
+messages AS ( -- which nobody will read
+    UPDATE actlog.run_message AS m
+    SET state = 'UNREAD'
+    FROM below AS b
+    WHERE m.root_plan_id = b.root_plan_id AND m.plan_id = b.plan_id AND m.state = 'PENDING'
 )
 UPDATE actlog.run AS r
-SET worker_id = NULL, due_at = NULL, done = true, done_at = now(),
+SET worker_id = NULL, due_at = NULL, done = true, done_at = now(), unread = 0,
     clock_ran = COALESCE(r.clock_ran, (SELECT GREATEST(w.age - r.clock_from, 0) FROM actlog.worker AS w WHERE w.worker_id = r.worker_id))
 FROM below AS b
 WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done;
@@ -523,7 +529,7 @@ SELECT
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.priority,
     r.epoch, r.takeovers, r.lost, u.desired::text AS desired,
     EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
-    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt, r.unread
 FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @epochs::bigint[], @desired::text[]) AS u (root_plan_id, plan_id, epoch, desired)
 JOIN actlog.run AS r ON r.root_plan_id = u.root_plan_id AND r.plan_id = u.plan_id
 WHERE r.worker_id = @worker_id::text AND r.epoch = u.epoch;
@@ -567,14 +573,24 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @root_plan_id::text A
 
 -- name: RunWanted :many
 -- Returns what runs that a worker carries should do other than run. kept are those of them that are below others: if one of
--- these has ended, somebody else ended it, with a run above it.
-SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired
+-- these has ended, somebody else ended it, with a run above it. With those of its runs to which messages wait come the
+-- messages that interrupt, and the steps that these are for; empty: any.
+SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired, false AS unread, '{}'::text[] AS interrupts, '{}'::text[] AS interrupted
 FROM actlog.run AS r
 WHERE r.worker_id = @worker_id::text AND r.desired <> 'RUN'
 UNION ALL
-SELECT r.root_plan_id, r.plan_id, r.epoch, 'CANCEL'
+SELECT r.root_plan_id, r.plan_id, r.epoch, 'CANCEL', false, '{}', '{}'
 FROM actlog.run AS r
-WHERE r.plan_id = ANY (@kept::text[]) AND (r.done OR r.worker_id IS DISTINCT FROM @worker_id::text);
+WHERE r.plan_id = ANY (@kept::text[]) AND (r.done OR r.worker_id IS DISTINCT FROM @worker_id::text)
+UNION ALL
+SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired, true, i.message_ids, i.step_ids
+FROM actlog.run AS r
+CROSS JOIN LATERAL (
+    SELECT COALESCE(array_agg(m.message_id), '{}') AS message_ids, COALESCE(array_agg(COALESCE(m.to_step_id, '')), '{}') AS step_ids
+    FROM actlog.run_message AS m
+    WHERE m.root_plan_id = r.root_plan_id AND m.plan_id = r.plan_id AND m.state = 'PENDING' AND m.interrupts
+) AS i
+WHERE r.worker_id = @worker_id::text AND r.unread > 0;
 
 -- name: RunControl :many
 -- Says what a run and all below it should do. Those that nobody holds are due, but for one that is to begin later, or

@@ -66,6 +66,10 @@ type ThinkAct struct {
 	CacheWritePrice *float64 `record:"cacheWritePrice,of=modelName"`
 
 	Tariff json.RawMessage `record:"tariff,of=modelName,with=inputPrice"`
+
+	// Messages are what people and programs said to the run, and the model was told from this cycle on: a list of
+	// objects, each a [SteeringMessage].
+	Messages json.RawMessage `record:"messages,objects"`
 }
 
 // Fallback says why a model did not answer a cycle, so that the next one of its list was asked.

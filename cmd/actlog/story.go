@@ -57,7 +57,8 @@ type cycleKey struct {
 
 type printedCycle struct {
 	step           string
-	begun          bool // its row is known, so that what came before it is printed
+	said           map[string]bool // which messages are printed
+	begun          bool            // its row is known, so that what came before it is printed
 	attempt        int
 	inPlaceOf      string          // what was last said of whose place the model answers in
 	restartPrinted int             // the attempt of which it was printed that the answer begins again
@@ -86,8 +87,12 @@ type storyRow struct {
 	tailRow
 	ParentPlanID, AgentRequest, Parameters, ThinkOutput, Result, DecidedBy, By string
 	Time                                                                       *time.Time // of a thought
+	Messages                                                                   []said     // that a cycle has read
 	attempted
 }
+
+// said is what somebody said to the run.
+type said struct{ MessageID, Text, By string }
 
 type moment struct {
 	at    time.Time
@@ -284,6 +289,7 @@ func (s *story) think(r *storyRow) {
 	}
 	defer s.arrived(c)
 	defer s.fallsBack(c, r)
+	defer s.read(c, r)
 
 	if r.Attempt <= max(c.restartPrinted, 1) {
 		return
@@ -306,6 +312,21 @@ func (s *story) fallsBack(c *printedCycle, r *storyRow) {
 		s.line(s.place(r.StepID), s.view.faint(words.Shorten(r.ModelName, 50)+" is asked "+inPlace))
 	}
 	c.inPlaceOf = inPlace
+}
+
+// read writes the messages that a cycle has read.
+func (s *story) read(c *printedCycle, r *storyRow) {
+	for _, m := range r.Messages {
+		if c.said[m.MessageID] {
+			continue
+		}
+		if c.said == nil {
+			c.said = map[string]bool{}
+		}
+		c.said[m.MessageID] = true
+		s.line(s.place(r.StepID), s.view.bold(words.Shorten(cmp.Or(m.By, "somebody"), 40)+" says:"),
+			words.Shorten(m.Text, 400))
+	}
 }
 
 // again drops what arrived of an answer.

@@ -234,6 +234,11 @@ func wantFields(c record.Change, without ...string) obj {
 	switch c := c.(type) {
 	case *record.Plan:
 		out["project"] = orDefault(reflect.ValueOf(c.Project), "default")
+	case *record.ThinkAct:
+		if slices.Contains(without, "messages") {
+			break
+		}
+		out["messages"] = form(c.Messages)
 	case *record.Wait:
 		out["type"] = orDefault(reflect.ValueOf(c.Type), "USER_INPUT")
 		out["formInputs"] = form(c.FormInputs)

@@ -20,6 +20,8 @@ type Starter interface {
 	// SendEvent sends an event, and returns how many runs it woke. The error is a [*record.InvalidError] that names the
 	// member, or one of the store.
 	SendEvent(ctx context.Context, r engine.EventRequest) (woken int, err error)
+	// Say says something to a run at work. The error is that of [engine.Engine].
+	Say(ctx context.Context, r engine.SayRequest) (runstore.Message, error)
 	// PutSchedule defines a schedule for somebody, and reports whether it is new. The error is one of Start, or
 	// [runstore.ErrOfFile].
 	PutSchedule(ctx context.Context, name string, d define.Schedule, starter string) (isNew bool, err error)

@@ -39,6 +39,8 @@ func (s *Server) Routes() []httpd.Route {
 		route(post, "/api/v1/runs/:planId/retry", httpd.ScopeRun, s.retry),
 		route(post, "/api/v1/runs/:planId/again", httpd.ScopeRun, s.again),
 		route(post, "/api/v1/events", httpd.ScopeRun, s.event),
+		route(post, "/api/v1/runs/:planId/messages", httpd.ScopeRun, s.say),
+		route(get, "/api/v1/runs/:planId/messages", httpd.ScopeRead, s.messages),
 		route(post, "/api/v1/bulk", httpd.ScopeRun, s.bulk),
 		route(get, "/api/v1/bulk/:bulkId", httpd.ScopeRead, s.bulkJob),
 		route(post, "/api/v1/bulk/:bulkId/stop", httpd.ScopeRun, s.stopBulk),

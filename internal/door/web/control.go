@@ -96,8 +96,13 @@ func (s *Server) control(c echo.Context) error {
 		err = s.retry(c, v, sent.Get("limit"))
 	case what == "again":
 		to, err = s.runAgain(c, planID, sent.Get("key"))
+	case what == "say":
+		_, err = s.runtime.Starter.Say(c.Request().Context(), engine.SayRequest{
+			PlanID: planID, Text: sent.Get("text"), By: runstore.Who{Name: httpd.KeyOf(c)}, IdempotencyKey: sent.Get("key"),
+			Body: []byte(sent.Get("text")),
+		})
 	default:
-		return httpd.BadField("action", "must be stop, pause, resume, retry or again")
+		return httpd.BadField("action", "must be stop, pause, resume, say, retry or again")
 	}
 
 	p := new(httpd.Problem)

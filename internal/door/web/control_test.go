@@ -3,6 +3,7 @@ package web_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -42,17 +43,18 @@ func TestControl(t *testing.T) {
 		return p
 	}
 
-	p := becomes(record.Waiting, "Pause, Stop for good")
+	p := becomes(record.Waiting, "Pause, Stop for good, Send")
 	if got := do(p, "pause"); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != at {
 		t.Fatalf("got.StatusCode = %d to %s", got.StatusCode, got.Header.Get("Location"))
 	}
-	p = becomes(record.Paused, "Resume, Stop for good")
-	if patch := s.get("/runs/"+id+"/patch?rows=plan:"+id, http.StatusOK); patch.buttons() != "Resume, Stop for good" {
+	p = becomes(record.Paused, "Resume, Stop for good, Send")
+	patch := s.get("/runs/"+id+"/patch?rows=plan:"+id, http.StatusOK)
+	if patch.buttons() != "Resume, Stop for good, Send" {
 		t.Errorf("a patch may %q", patch.buttons())
 	}
 
 	do(p, "resume")
-	p = becomes(record.Waiting, "Pause, Stop for good")
+	p = becomes(record.Waiting, "Pause, Stop for good, Send")
 	if got := do(p, "jump"); got.StatusCode != http.StatusBadRequest {
 		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
@@ -119,7 +121,7 @@ func TestWaitsForItsTime(t *testing.T) {
 	if got := text(p.one("class", "parked")); got != "Waits: time:2199-01-02T03:04:05Z" {
 		t.Errorf("it says %q", got)
 	}
-	if got := p.buttons(); got != "Pause, Stop for good" {
+	if got := p.buttons(); got != "Pause, Stop for good, Send" {
 		t.Errorf("it may %q", got)
 	}
 }
@@ -144,7 +146,7 @@ func TestControlNeedsScope(t *testing.T) {
 
 	all, secret = keys(t, httpd.ScopeRead, httpd.ScopeRun)
 	s.door.SetKeys(all)
-	if got := parse(t, as("GET", "/runs/"+id, "")).buttons(); got != "Pause, Stop for good" {
+	if got := parse(t, as("GET", "/runs/"+id, "")).buttons(); got != "Pause, Stop for good, Send" {
 		t.Errorf("with the scope: %q", got)
 	}
 	if got := as("POST", "/runs/"+id+"/control", "action=stop", "Sec-Fetch-Site",
@@ -242,4 +244,42 @@ func TestRetryWithALimit(t *testing.T) {
 		t.Errorf("got.StatusCode = %d", got.StatusCode)
 	}
 	storetest.Until(t, "it goes on", func() bool { return s.run(id).State == record.Waiting })
+}
+
+// TestSay: something is said to a run at work, as often as the form is sent, and is shown as a text where it was read.
+func TestSay(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	id := s.start("refund")
+	at := s.asks(id)
+	form := s.get(at, http.StatusOK).one("class", "say")
+
+	say := func(body string) *http.Response {
+		t.Helper()
+		return s.send("POST", attr(form, "action"), "action=say&"+body)
+	}
+
+	hostile := "<script>alert(1)</script>"
+	for range 2 {
+		if got := say("key=k&text=" + url.QueryEscape(hostile)); got.StatusCode != http.StatusSeeOther {
+			t.Fatalf("it is answered %d", got.StatusCode)
+		}
+	}
+
+	if got := say("text=+"); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("nothing was said, and it is answered %d", got.StatusCode)
+	}
+	if n := storetest.Query[int](t, s.store, "SELECT count(*) FROM actlog.run_message"); n != 1 {
+		t.Errorf("%d messages are on record, want 1", n)
+	}
+
+	said := `[{"messageId":"m","text":"` + hostile + `","by":"<b>Eve</b>","createdAt":7},{"text":{"a":1}},{}]`
+	storetest.Write(t, s.store,
+		&record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs", State: new(record.Running)},
+		&record.AgentExecution{RootPlanID: "theirs", PlanID: "theirs", StepID: "s"},
+		&record.ThinkAct{RootPlanID: "theirs", StepID: "s", ThinkInput: new("hello"), Messages: json.RawMessage(said)})
+	p := s.get("/runs/theirs?at="+url.QueryEscape("cycle:s/0"), http.StatusOK)
+	if got := text(p.one("class", "saidto")); !strings.Contains(got, hostile) || !strings.Contains(got, "<b>Eve</b>") {
+		t.Errorf("the cycle shows %q", got)
+	}
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -23,6 +24,7 @@ type cycleView struct {
 	before *outline.Row // the cycle before it in its step; nil: there is none
 	far    bool         // the cycles before were too much to find out where messages are from
 	asked  []turn
+	said   []saidTurn // what people and programs said that this cycle has read
 	reply  []turn
 	calls  []callView
 	others int // how many more there are
@@ -74,6 +76,29 @@ func (t *turn) origins() int {
 	return len(cycles)
 }
 
+// saidTurn is what somebody said to the run.
+type saidTurn struct{ by, text, at string }
+
+// maxSaid bounds how many messages a cycle shows that say who said them.
+const maxSaid = 100
+
+// saidIn returns what a cycle has read. What is recorded may be anything.
+func saidIn(r *record.ThinkAct) (all []saidTurn) {
+	var read []struct {
+		Text, By, CreatedAt any
+	}
+	if json.Unmarshal(r.Messages, &read) != nil {
+		return nil
+	}
+	for _, m := range read[:min(len(read), maxSaid)] {
+		text, _ := m.Text.(string)
+		by, _ := m.By.(string)
+		at, _ := m.CreatedAt.(string)
+		all = append(all, saidTurn{cmp.Or(by, "somebody"), text, at})
+	}
+	return all
+}
+
 type callView struct {
 	row    *outline.Row
 	starts []*outline.Row // the sub-plans that it started
@@ -117,6 +142,7 @@ func (s *Server) readCycle(c echo.Context, v *runView, r *record.ThinkAct) error
 		}
 	}
 
+	cycle.said = saidIn(r)
 	cycle.asked = d.turns("thinkInput", asked, known, origins)
 	reply := unmade(replyOf(r), d.row.Calls)
 	cycle.reply = d.turns("thinkOutput", reply, make([]bool, len(reply)), make([]*outline.Row, len(reply)))

@@ -265,6 +265,11 @@ func (f *Field) checkShape(raw json.RawMessage) error {
 		if raw[0] != '{' {
 			return f.invalid("must be a JSON object")
 		}
+	case "objects":
+		var list []map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &list); err != nil || slices.ContainsFunc(list, isNull) {
+			return f.invalid("must be a list of objects")
+		}
 	case "stringMaps":
 		var list []map[string]*string // pointers, to distinguish null from a string
 		if err := json.Unmarshal(raw, &list); err != nil || slices.ContainsFunc(list, notStrings) {
@@ -299,6 +304,8 @@ func (f *Field) cleanStartedBy(v reflect.Value, raw json.RawMessage) error {
 	v.SetBytes(by.JSON())
 	return nil
 }
+
+func isNull(m map[string]json.RawMessage) bool { return m == nil }
 
 func notStrings(m map[string]*string) bool {
 	return m == nil || slices.Contains(slices.Collect(maps.Values(m)), nil)

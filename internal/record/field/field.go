@@ -103,7 +103,7 @@ type Field struct {
 	fraction, trace bool
 	counts          bool // the number of characters of Of
 	values          []string
-	shape           string // of JSON: object, stringMaps, startedBy or any
+	shape           string // of JSON: object, objects, stringMaps, startedBy or any
 }
 
 // Sent reports whether clients send the field. The others are computed here.
@@ -128,7 +128,7 @@ func (f *Field) In(c record.Change) reflect.Value { return reflect.ValueOf(c).El
 func (f *Field) Index() int { return f.index }
 
 // IsList reports whether the field holds JSON that is a list.
-func (f *Field) IsList() bool { return f.shape == "stringMaps" }
+func (f *Field) IsList() bool { return f.shape == "stringMaps" || f.shape == "objects" }
 
 // Text returns the text that the field holds in c. ok is false if it is not set, or not a
 // text.
@@ -226,7 +226,7 @@ const maxStartedBy = 16 * record.MaxIDBytes
 //	record:"<name on the wire>[,option...]"
 //
 // Keys and ids: key, required, id (refused if too long). Texts: name and text (cut if too
-// long), trace, enum, anyJSON. JSON: json, object, stringMaps, startedBy. Numbers: small, decimal,
+// long), trace, enum, anyJSON. JSON: json, object, objects, stringMaps, startedBy. Numbers: small, decimal,
 // fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, partsOf=<text>, of=<field>,
 // with=<price>. Roles: revision, once, heartbeat, derived. Others: scoped, searched, column=<name>, shown=<column>.
 func readTags(k record.Kind) []*Field {
@@ -257,7 +257,7 @@ func readTags(k record.Kind) []*Field {
 				f.limit, f.cuts = record.MaxTextBytes, true
 			case "enum":
 				f.values = enums[t.Field(i).Type.Elem()]
-			case "json", "object", "stringMaps":
+			case "json", "object", "objects", "stringMaps":
 				f.shape = option
 				f.limit, f.cuts = record.MaxTextBytes, true
 			case "startedBy":

@@ -131,7 +131,7 @@ func TestSchemaRules(t *testing.T) {
 	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions
 
 	// The tables that belong to no tree, or of which the record knows nothing.
-	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'model_wait', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'event', 'event_wait', 'event_taken')`
+	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'model_wait', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'run_message', 'event', 'event_wait', 'event_taken')`
 	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_version') AS c`
 	for _, tt := range []struct{ rule, sql string }{
 		{"every table has a comment",

@@ -42,6 +42,8 @@ type Hold struct {
 	Epoch    int64
 	Wanted   string // what the plan should do, or the write fails; empty: anything
 	Desired  string // what the plan should do; the fence sets it
+	Quiet    bool   // the write fails if messages to the plan wait
+	Unread   bool   // messages to the plan wait; the fence sets it
 }
 
 // Fence queues one statement for writes that share a transaction, once their root plans are locked and before any row.

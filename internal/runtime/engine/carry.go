@@ -143,6 +143,10 @@ func (e *Engine) finishTurn(ctx context.Context, r *Run, result Result, err erro
 		if failed == nil || errors.Is(failed, runstore.ErrLeaseLost) || r.leased.Err() != nil {
 			return
 		}
+		if errors.Is(failed, runstore.ErrUnread) { // a step does not end yet
+			err = failed
+			continue
+		}
 
 		if invalid := new(record.InvalidError); errors.As(failed, &invalid) { // it would fail again
 			err = &RunError{Kind: internal, Message: "What the run did cannot be put on record: " + invalid.Error()}
@@ -170,7 +174,7 @@ func (r *Run) finishTurn(result Result, err error) error {
 		return r.parkMismatched(differs)
 	case errors.Is(err, errPaused):
 		return r.letGo(record.Paused, r.states(record.Paused), runstore.Park(time.Time{}), runstore.Applied())
-	case errors.Is(err, errReleased):
+	case errors.Is(err, errReleased), errors.Is(err, runstore.ErrUnread):
 		return r.release()
 	case errors.Is(err, errStopped):
 		return r.end(record.Cancelled, Result{}, &RunError{Kind: "stopped", Message: "The run was stopped."})
@@ -243,6 +247,9 @@ func (r *Run) release() error { return r.write(nil, append(r.clock.stopped(), ru
 
 // end ends the run with all that is live in it, and the call that started it.
 func (r *Run) end(state record.State, result Result, failure *RunError) error {
+	if state != record.Completed {
+		r.hearing.setDeaf()
+	}
 	end := r.planRow(state)
 	end.EndTime = new(r.endTime())
 	if r.plan.StartTime == nil {
@@ -292,6 +299,7 @@ func (e *Engine) newHandle(leased context.Context, c runstore.Claimed, log *slog
 	return &Run{
 		engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID),
 		lost:    c.Lost,
+		hearing: hearing{unread: c.Unread},
 		clock:   &workClock{},
 		fitting: c.Release == e.config.Release && !c.Mismatched,
 	}

@@ -60,7 +60,8 @@ type Run struct {
 
 	writes sync.Mutex // they go one after the other, so that none overtakes what it builds on
 
-	priced atomic.Bool // the calls that were on record before have a price
+	priced  atomic.Bool // the calls that were on record before have a price
+	hearing hearing     // of what is said to it
 
 	mu            sync.Mutex
 	halt          error                      // why it should not
@@ -117,6 +118,10 @@ func derive(prefix string, from ...any) string {
 func (r *Run) stop(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.stopLocked(why)
+}
+
+func (r *Run) stopLocked(why error) {
 	if r.halt == nil {
 		r.halt = why
 		close(r.halted)

@@ -47,6 +47,8 @@ type Step struct {
 	last   []model.Message // of the last request
 	// ended is how the step ended; nil: it has not.
 	ended *record.AgentExecution
+	told  tolds // what its model was told besides what the executor tells it
+	hears bool  // the executor asks whether it is to go on, see [Step.OnceMore]
 }
 
 // cycle is what is on record of a cycle.
@@ -319,7 +321,34 @@ func (s *Step) End(result string, failure *RunError) {
 	}
 
 	s.ended = end
-	s.run.addLater(append(s.endCycles(), end)...)
+	s.run.addLater(s.endCycles()...)
+	if again, ok := s.askAgain(); ok && failure == nil {
+		s.run.addEnd(stepEnd{s.id, again}, end)
+		return
+	}
+	s.run.addLater(end)
+}
+
+// askAgain returns what lets the agent of the step, which is done, be asked once more: another attempt of its last
+// cycle, unless the executor goes on with another one. ok is false if it cannot be asked. The caller holds s.mu.
+func (s *Step) askAgain() (changes []record.Change, ok bool) {
+	if s.hears {
+		return nil, true
+	}
+	var last *cycle
+	for _, c := range s.cycles {
+		if last == nil || c.record.Seq > last.record.Seq {
+			last = c
+		}
+	}
+
+	if last == nil || last.record.Message == nil || len(last.calls) > 0 {
+		return nil, false
+	}
+	return []record.Change{&record.ThinkAct{
+		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: last.record.Seq,
+		Attempt: new(max(optional.Value(last.record.Attempt), 1) + 1), State: new(record.Pending),
+	}}, true
 }
 
 // Took returns how long the step took; 0: it has not ended.

@@ -112,9 +112,12 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 	s.mu.Lock()
 	c := s.cycles[seq]
 	s.mu.Unlock()
+	if err := s.tellAgain(c, t.Messages); err != nil {
+		return nil, err
+	}
 	if c != nil && c.record.ThinkEndTime != nil && c.record.Message != nil {
 		s.mu.Lock()
-		s.last = t.Messages
+		s.last = s.withMessages(seq, t.Messages)
 		s.mu.Unlock()
 		return unlessRefused(s.answered(&c.record))
 	}
@@ -206,6 +209,7 @@ func (s *Step) think(
 		return &record.ThinkAct{RootPlanID: r.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: &attempt}
 	}
 	req := model.Request{ResponseSchema: t.ResponseSchema}
+	said := t.Messages
 	if t.Tools != nil {
 		for _, each := range t.Tools.Tools() {
 			spec := each.Spec()
@@ -237,12 +241,13 @@ func (s *Step) think(
 		begin.FallbackFrom = asked.fallbackFrom(c)
 		if first {
 			s.mu.Lock()
-			begin.ThinkInput, begin.InputCharCount = s.recordedInput(t.Messages)
+			begin.ThinkInput, begin.InputCharCount = s.recordedInput(s.withMessages(seq, said))
 			changes = append(s.endCycles(), changes...)
 			s.mu.Unlock()
 		}
 
-		if err := r.begin(append(changes, begin, s.taken(seq))...); err != nil {
+		var err error
+		if t.Messages, err = s.beginAsking(begin, said, append(changes, s.taken(seq))...); err != nil {
 			return nil, err
 		}
 		changes = nil
@@ -250,6 +255,14 @@ func (s *Step) think(
 		req.Messages = asked.heard(t.Messages)
 		req.Temperature, req.MaxTokens = t.Temperature, t.MaxTokens
 		response, firstToken, err := s.generate(ctx, t, req, seq, attempt)
+		if errors.Is(err, errInterrupted) { // it is asked again at once
+			changes = append(changes, interrupted(row(attempt), r.now()))
+			attempt++
+			s.resetLive(seq, attempt)
+			asked.tries--
+			continue
+		}
+
 		asked.noteAnswer(ctx, err)
 		if err == nil {
 			response.Message.Model = asked.saidBy()
@@ -323,6 +336,7 @@ func (s *Step) generate(
 	var first *time.Time
 	live := s.newLive(seq, attempt)
 	defer live.stop()
+	ctx, heard := s.run.hearing.listen(ctx, s.id)
 
 	began := time.Now()
 	response, err := t.Model.Generate(s.asking(ctx, seq), req, func(d model.Delta) {
@@ -342,7 +356,7 @@ func (s *Step) generate(
 		live.end()
 	}
 	s.run.engine.metrics.asked(t.Model.Name(), time.Since(began), err)
-	return response, first, err
+	return response, first, heard(err)
 }
 
 // keep puts an answer on record, and the calls that it asks for. One that cannot be kept, or in which the model

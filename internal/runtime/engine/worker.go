@@ -200,6 +200,7 @@ func (w *worker) apply(wanted []runstore.Wanted) {
 			continue
 		}
 
+		h.run.hearing.hear(each)
 		if h.run.heed(each.Desired); each.Desired == runstore.DesiredCancel {
 			h.cancel(errStopped)
 		}

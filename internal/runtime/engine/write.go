@@ -16,7 +16,18 @@ import (
 func (r *Run) addLater(changes ...record.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.later.ends) > 0 { // it may follow from the end of a step
+		r.later.ending = append(r.later.ending, changes...)
+		return
+	}
 	r.later.changes = append(r.later.changes, changes...)
+}
+
+// addEnd adds the end of a step to the next write that is more than results.
+func (r *Run) addEnd(s stepEnd, changes ...record.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.later.ends, r.later.ending = append(r.later.ends, s), append(r.later.ending, changes...)
 }
 
 // addResult adds changes with which a result is on record. They are written with what begins at once after it, or else
@@ -65,7 +76,7 @@ func (r *Run) flush() {
 	if !due {
 		return
 	}
-	if err := r.writeNow(nil); err != nil {
+	if err := r.writeLater(r.takeLater(false), nil); err != nil {
 		r.stop(err)
 	}
 }
@@ -88,7 +99,7 @@ func (r *Run) Save() error {
 	r.writes.Lock()
 	defer r.writes.Unlock()
 	r.mu.Lock()
-	saved := len(r.later.changes)+len(r.later.messages) == 0
+	saved := len(r.later.changes)+len(r.later.messages)+len(r.later.ending) == 0
 	r.mu.Unlock()
 
 	if saved {
@@ -127,8 +138,11 @@ func (r *Run) writeResult(changes []record.Change) error {
 
 // begin writes changes as write does, before a call begins, in one transaction with what else of the run begins at the
 // same time.
-func (r *Run) begin(changes ...record.Change) error {
-	mine := beginning{changes: changes, written: make(chan error, 1)}
+func (r *Run) begin(changes ...record.Change) error { return r.beginAll(beginning{changes: changes}) }
+
+// beginAll is begin, which may also read messages.
+func (r *Run) beginAll(mine beginning) error {
+	mine.written = make(chan error, 1)
 	r.mu.Lock()
 	r.beginnings = append(r.beginnings, mine)
 	first := len(r.beginnings) == 1
@@ -150,14 +164,15 @@ func (r *Run) writeBeginnings() {
 	r.mu.Unlock()
 
 	var changes []record.Change
+	var reads []runstore.Reading
 	for _, each := range all {
-		changes = append(changes, each.changes...)
+		changes, reads = append(changes, each.changes...), append(reads, each.reads...)
 	}
-	err := r.beginNow(changes)
+	err := r.beginNow(changes, reads)
 
 	for _, each := range all {
 		if len(all) > 1 && isInvalid(err) { // one of them costs no other
-			each.written <- r.beginNow(each.changes)
+			each.written <- r.beginNow(each.changes, each.reads)
 			continue
 		}
 		each.written <- err
@@ -165,8 +180,12 @@ func (r *Run) writeBeginnings() {
 }
 
 // beginNow is writeNow of what begins, if the run should go on.
-func (r *Run) beginNow(changes []record.Change) error {
-	err := r.writeNow(changes, append(r.fits(), runstore.GoesOn())...)
+func (r *Run) beginNow(changes []record.Change, reads []runstore.Reading) error {
+	ops := append(r.fits(), runstore.GoesOn())
+	if len(reads) > 0 {
+		ops = append(ops, runstore.Read(reads...))
+	}
+	err := r.writeNow(changes, ops...)
 	if err == nil {
 		r.noteFits()
 	}
@@ -175,18 +194,18 @@ func (r *Run) beginNow(changes []record.Change) error {
 
 // writeNow is write. The caller holds r.writes.
 func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
-	later, lost := r.takeLater()
-	with := slices.Clone(later.messages)
-	if later.results && lost > 0 { // the workers that the run lost before do not count any more
-		with = append(with, runstore.Gain())
-	}
+	return r.writeLater(r.takeLater(true), changes, ops...)
+}
 
-	err := r.send(slices.Concat(later.changes, changes), slices.Concat(with, ops))
+// writeLater is writeNow, with what was taken of what was left. The caller holds r.writes.
+func (r *Run) writeLater(later pending, changes []record.Change, ops ...runstore.RunOp) error {
+	with := r.opsOf(later)
+	err := r.send(slices.Concat(later.all(), changes), slices.Concat(with, ops))
 	asked := errors.Is(err, runstore.ErrAsked)
 	if asked { // nothing begins any more, but what was done is to be on record
 		err = nil
-		if len(later.changes)+len(with) > 0 {
-			err = r.send(later.changes, with)
+		if len(later.all())+len(with) > 0 {
+			err = r.send(later.all(), with)
 		}
 	}
 	if isInvalid(err) {
@@ -198,6 +217,9 @@ func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 	switch {
 	case err == nil && later.results:
 		r.lost = 0
+	case errors.Is(err, runstore.ErrUnread): // the run is carried again, and its agent is asked once more
+		r.later = later.withoutEnds().before(r.later)
+		r.stopLocked(err)
 	case err != nil && !errors.Is(err, runstore.ErrLeaseLost): // the next write has them, too
 		r.later = later.before(r.later)
 		if r.later.soon {
@@ -210,25 +232,46 @@ func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 	return err
 }
 
-// takeLater takes what was left for the next write, and returns how many workers the run lost.
-func (r *Run) takeLater() (later pending, lost int) {
+// opsOf returns what else a write does that has what was left for it.
+func (r *Run) opsOf(later pending) []runstore.RunOp {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	with := slices.Clone(later.messages)
+	if later.results && r.lost > 0 { // the workers that the run lost before do not count any more
+		with = append(with, runstore.Gain())
+	}
+	if !r.hearing.isDeaf() {
+		with = append(with, later.heard()...)
+	}
+	return with
+}
+
+// takeLater takes what was left for the next write; ends says whether that may end steps.
+func (r *Run) takeLater(ends bool) (later pending) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	later, r.later = r.later, pending{}
+	if !ends {
+		r.later.ends, r.later.ending = later.ends, later.ending
+		later.ends, later.ending = nil, nil
+	}
 	if r.flushing != nil {
 		r.flushing.Stop()
 	}
-	return later, r.lost
+	return later
 }
 
 // send writes changes in a transaction. The caller holds r.writes.
 func (r *Run) send(changes []record.Change, ops []runstore.RunOp) error {
 	var asked runstore.Desired
-	err := r.engine.config.Write(r.leased, r.lease, changes, append(ops, runstore.Asked(&asked))...)
+	var unread bool
+	ops = append(ops, runstore.Asked(&asked), runstore.Unread(&unread))
+	err := r.engine.config.Write(r.leased, r.lease, changes, ops...)
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()
 		r.heed(asked)
+		r.hearing.noteUnread(unread)
 	case errors.Is(err, runstore.ErrAsked):
 		r.heed(asked)
 	case errors.Is(err, runstore.ErrLeaseLost):
@@ -243,12 +286,13 @@ func (r *Run) send(changes []record.Change, ops []runstore.RunOp) error {
 func (r *Run) salvage(p pending, refused error) (left pending, err error) {
 	left.messages = p.messages
 	var wrong error
-	for i, change := range p.changes {
+	changes := p.all()
+	for i, change := range changes {
 		switch err := r.send([]record.Change{change}, nil); {
 		case isInvalid(err):
 			wrong = cmp.Or(wrong, err)
 		case err != nil:
-			left.changes = p.changes[i:]
+			left.changes = changes[i:]
 			left.results, left.soon = p.results, p.soon
 			return left, err
 		}

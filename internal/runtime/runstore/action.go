@@ -1,5 +1,7 @@
 package runstore
 
+import "cmp"
+
 // Action is what somebody asks of a run and all below it.
 type Action string
 
@@ -19,3 +21,6 @@ type Who struct {
 	Name  string // as the server or the program knows them; empty: it does not
 	Claim string // as they say themselves; may be empty
 }
+
+// String returns who asks, as they say, else as they are known; empty: nobody knows.
+func (w Who) String() string { return cmp.Or(w.Claim, w.Name) }

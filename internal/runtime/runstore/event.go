@@ -111,18 +111,17 @@ func TakeEvent(
 ) RunOp {
 	return RunOp{queue: func(*pgx.Batch, Lease) {}, follows: func(w *store.OwnedWrite) {
 		var over []json.RawMessage
-		w.Asks = func(q *pgx.Batch) {
+		addAsks(w, func(q *pgx.Batch) {
 			take := q.Queue(db.EventTake, w.RootPlanID, w.Hold.PlanID, toolCallID, attempt)
 			take.Query(func(rows pgx.Rows) (err error) {
 				over, err = pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
 				return err
 			})
-		}
-		w.Then = func() ([]record.Change, error) {
+		}, func() ([]record.Change, error) {
 			if len(over) == 0 {
 				return end(false, nil), nil
 			}
 			return end(true, over[0]), nil
-		}
+		})
 	}}
 }

@@ -94,6 +94,8 @@ type Run struct {
 	Anew bool
 	// AgainOf is the run whose input it has, perhaps changed; empty: none.
 	AgainOf string
+	// Unread says that messages to it wait.
+	Unread bool
 }
 
 // NewRun is a run that is to begin.
@@ -136,12 +138,41 @@ type RunOp struct {
 	letsGo bool // of the run: perhaps nothing in its tree goes on then
 	asked  *Desired
 	goesOn bool
-	// follows makes a write ask something, and write what follows from the answer. nil: nothing does. One of a write does.
+	// follows makes a write ask something, and write what follows from the answer. nil: nothing does.
 	follows func(*store.OwnedWrite)
+	unread  *bool
+	hears   *hearing
 }
 
 // Asked sets what the run should do, as it is asked for when the write is committed.
 func Asked(to *Desired) RunOp { return RunOp{asked: to, queue: func(*pgx.Batch, Lease) {}} }
+
+// Read lets cycles that begin read what was said to the run.
+func Read(cycles ...Reading) RunOp {
+	return RunOp{hears: &hearing{reads: cycles}, queue: func(*pgx.Batch, Lease) {}}
+}
+
+// Heard makes the write fail with [ErrUnread] if a message waits for one of some steps, which it ends.
+func Heard(steps ...string) RunOp {
+	return RunOp{hears: &hearing{ends: steps}, queue: func(*pgx.Batch, Lease) {}}
+}
+
+// Unread sets whether messages to the run wait, as it is when the write is committed.
+func Unread(to *bool) RunOp { return RunOp{unread: to, queue: func(*pgx.Batch, Lease) {}} }
+
+// hearingOf returns what all ops together have to do with messages; nil: nothing.
+func hearingOf(ops []RunOp) (h *hearing) {
+	for _, op := range ops {
+		if op.hears == nil {
+			continue
+		}
+		if h == nil {
+			h = &hearing{}
+		}
+		h.ends, h.reads = append(h.ends, op.hears.ends...), append(h.reads, op.hears.reads...)
+	}
+	return h
+}
 
 // GoesOn makes the write fail with [ErrAsked] unless the run should go on.
 func GoesOn() RunOp { return RunOp{goesOn: true, queue: func(*pgx.Batch, Lease) {}} }
@@ -363,7 +394,11 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 // [*record.InvalidError] if a change is not valid, or one of [store.Store.Write]. After an error of the last
 // kind it is not known whether it was written; to do the same again does no harm.
 func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, ops ...RunOp) error {
-	if err := s.writeRun(ctx, l, changes, ops); err != nil {
+	err := s.writeRun(ctx, l, changes, ops, true)
+	if errors.Is(err, ErrUnread) { // which of its messages are for this write is asked only now
+		err = s.writeRun(ctx, l, changes, ops, false)
+	}
+	if err != nil {
 		return fmt.Errorf("write run %s: %w", l.PlanID, err)
 	}
 
@@ -373,11 +408,13 @@ func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, 
 	return nil
 }
 
-func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp) error {
+// writeRun is one try. quiet says that it fails if messages to the run wait that concern one of the ops.
+func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp, quiet bool) error {
 	w := &store.OwnedWrite{
 		RootPlanID: l.RootPlanID, Hold: &store.Hold{PlanID: l.PlanID, HolderID: l.WorkerID, Epoch: l.Epoch}, Fence: hold,
 		Changes: changes,
 	}
+
 	w.Last = func(q *pgx.Batch) {
 		for _, op := range ops {
 			op.queue(q, l)
@@ -386,8 +423,16 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 			q.Queue(db.RunIdle, l.RootPlanID)
 		}
 	}
-	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.follows != nil }); at >= 0 {
-		ops[at].follows(w)
+
+	if h := hearingOf(ops); h != nil {
+		if w.Hold.Quiet = quiet; !quiet {
+			h.ask(w)
+		}
+	}
+	for _, op := range ops {
+		if op.follows != nil {
+			op.follows(w)
+		}
 	}
 	if slices.ContainsFunc(ops, func(op RunOp) bool { return op.goesOn }) {
 		w.Hold.Wanted = string(DesiredRun)
@@ -408,6 +453,9 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 		if op.asked != nil {
 			*op.asked = Desired(w.Hold.Desired)
 		}
+		if op.unread != nil {
+			*op.unread = w.Hold.Unread
+		}
 	}
 	return err
 }
@@ -418,16 +466,18 @@ func hold(q *pgx.Batch, writes []*store.OwnedWrite) {
 	for _, w := range writes {
 		runs.RootPlanIds, runs.PlanIds = append(runs.RootPlanIds, w.RootPlanID), append(runs.PlanIds, w.Hold.PlanID)
 		runs.WorkerIds, runs.Epochs = append(runs.WorkerIds, w.Hold.HolderID), append(runs.Epochs, w.Hold.Epoch)
-		runs.Wanted = append(runs.Wanted, w.Hold.Wanted)
+		runs.Wanted, runs.Quiet = append(runs.Wanted, w.Hold.Wanted), append(runs.Quiet, w.Hold.Quiet)
 	}
 
-	fence := q.Queue(db.RunHold, runs.RootPlanIds, runs.PlanIds, runs.WorkerIds, runs.Epochs, runs.Wanted)
+	fence := q.Queue(db.RunHold, runs.RootPlanIds, runs.PlanIds, runs.WorkerIds, runs.Epochs, runs.Wanted, runs.Quiet)
 	fence.Query(func(rows pgx.Rows) error {
 		held := make([]bool, len(writes))
 		var place int64
 		var desired string
-		_, err := pgx.ForEachRow(rows, []any{&place, &desired}, func() error {
+		var unread bool
+		_, err := pgx.ForEachRow(rows, []any{&place, &desired, &unread}, func() error {
 			held[place-1], writes[place-1].Hold.Desired = true, desired
+			writes[place-1].Hold.Unread = unread
 			return nil
 		})
 
@@ -438,6 +488,8 @@ func hold(q *pgx.Batch, writes []*store.OwnedWrite) {
 					w.Err = ErrLeaseLost
 				case w.Hold.Wanted != "" && w.Hold.Wanted != w.Hold.Desired:
 					w.Err = ErrAsked
+				case w.Hold.Quiet && w.Hold.Unread:
+					w.Err = ErrUnread
 				}
 			}
 		}
@@ -448,14 +500,12 @@ func hold(q *pgx.Batch, writes []*store.OwnedWrite) {
 // closeLive makes a write end what is live in its run, and in those below it, with the changes that closes returns.
 func closeLive(w *store.OwnedWrite, closes func([]Live) []record.Change) {
 	var live []db.RunLiveRow
-	w.Asks = func(q *pgx.Batch) {
+	addAsks(w, func(q *pgx.Batch) {
 		q.Queue(db.RunLive, w.Hold.PlanID, w.RootPlanID).Query(func(rows pgx.Rows) (err error) {
 			live, err = pgx.CollectRows(rows, pgx.RowToStructByPos[db.RunLiveRow])
 			return err
 		})
-	}
-
-	w.Then = func() ([]record.Change, error) {
+	}, func() ([]record.Change, error) {
 		return closes(all(live, func(r db.RunLiveRow) Live {
 			l := Live{
 				Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID,
@@ -466,7 +516,7 @@ func closeLive(w *store.OwnedWrite, closes func([]Live) []record.Change) {
 			}
 			return l
 		})), nil
-	}
+	})
 }
 
 // SuspectWaits reports whether a run that is to be carried alone has been due for some time, because no worker that

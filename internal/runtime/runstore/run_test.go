@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -441,7 +442,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	_, wanted, err := s.Beat(t.Context(), worker, nil, 0)
 	if want := []runstore.Wanted{
 		{RootPlanID: "p", PlanID: "p", Epoch: lease.Epoch, Desired: runstore.DesiredCancel},
-	}; err != nil || !slices.Equal(wanted, want) {
+	}; err != nil || !reflect.DeepEqual(wanted, want) {
 		t.Errorf("the heartbeat brought %+v, %v", wanted, err)
 	}
 
@@ -691,7 +692,7 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 	wanted, err := s.Wanted(t.Context(), "w", []string{"c"})
 	if stop := []runstore.Wanted{
 		{RootPlanID: "p", PlanID: "c", Epoch: below.Lease.Epoch, Desired: runstore.DesiredCancel},
-	}; err != nil || !slices.Equal(wanted, stop) {
+	}; err != nil || !reflect.DeepEqual(wanted, stop) {
 		t.Errorf("the worker is told %+v, %v", wanted, err)
 	}
 	if err := s.WriteRun(t.Context(), lease, nil, runstore.Finish(closes)); !errors.Is(err, runstore.ErrLeaseLost) {

@@ -66,6 +66,14 @@ type Wanted struct {
 	RootPlanID, PlanID string
 	Epoch              int64
 	Desired            Desired
+	Unread             bool        // messages to it wait
+	Interrupts         []Interrupt // those of them that cancel a model call
+}
+
+// Interrupt is a message that cancels the model call under way.
+type Interrupt struct {
+	MessageID string
+	StepID    string // whose call it is; empty: any of the run
 }
 
 // Beat extends the lease of a worker, and returns the time of the database, and which of its runs should do
@@ -136,7 +144,13 @@ func (s *Store) Wanted(ctx context.Context, workerID string, below []string) ([]
 	}
 
 	return all(rows, func(r db.RunWantedRow) Wanted {
-		return Wanted{RootPlanID: r.RootPlanID, PlanID: r.PlanID, Epoch: r.Epoch, Desired: Desired(r.Desired)}
+		w := Wanted{
+			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Epoch: r.Epoch, Desired: Desired(r.Desired), Unread: r.Unread,
+		}
+		for i, id := range r.Interrupts {
+			w.Interrupts = append(w.Interrupts, Interrupt{id, r.Interrupted[i]})
+		}
+		return w
 	}), nil
 }
 

@@ -92,6 +92,10 @@ func (nothing) Start(_ context.Context, r engine.Request) (engine.Started, error
 
 func (nothing) Retry(context.Context, engine.RetryRequest) error { return record.ErrNotFound }
 
+func (nothing) Say(context.Context, engine.SayRequest) (runstore.Message, error) {
+	return runstore.Message{}, record.ErrNotFound
+}
+
 func (nothing) Again(context.Context, engine.AgainRequest) (engine.Started, error) {
 	return engine.Started{}, record.ErrNotFound
 }

@@ -88,11 +88,40 @@ func (w Work) Carry(ctx context.Context, e Ending) (string, error) {
 			return result, err
 		}
 	}
-	return e.Last(ctx, l)
+	return l.conclude(ctx)
+}
+
+// conclude ends the work of an agent that has used its rounds.
+func (l *Loop) conclude(ctx context.Context) (string, error) {
+	for {
+		result, err := l.ending.Last(ctx, l)
+		if err != nil {
+			return "", err
+		}
+		if ended, err := l.ends(ctx); ended || err != nil {
+			return result, err
+		}
+	}
+}
+
+// ends reports whether the agent, which is done, is not asked once more because of a message.
+func (l *Loop) ends(ctx context.Context) (bool, error) {
+	more, err := l.Step.OnceMore(ctx, l.seq)
+	l.silent = 0
+	return !more, err
 }
 
 // follow does what an answer asks for. done reports that it ends the work.
 func (l *Loop) follow(ctx context.Context, answer *model.Response) (result string, done bool, err error) {
+	result, done, err = l.take(ctx, answer)
+	if done && err == nil {
+		done, err = l.ends(ctx)
+	}
+	return result, done, err
+}
+
+// take does what an answer asks for. done reports that the agent is done.
+func (l *Loop) take(ctx context.Context, answer *model.Response) (result string, done bool, err error) {
 	calls := answer.Message.Calls()
 	results, cut, err := l.Act(ctx, calls, l.Thinking)
 	if err != nil {

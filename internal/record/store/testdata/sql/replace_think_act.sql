@@ -40,6 +40,7 @@ INSERT INTO actlog.think_act_record AS r (
     cache_read_price,
     cache_write_price,
     tariff,
+    messages,
     truncated,
     revs,
     attempts,
@@ -88,6 +89,7 @@ SELECT
     u.cache_read_price,
     u.cache_write_price,
     u.tariff::json,
+    u.messages::json,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
@@ -180,6 +182,7 @@ FROM unnest(
     cache_read_price,
     cache_write_price,
     tariff,
+    messages,
     truncated,
     revs,
     attempts
@@ -225,6 +228,7 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
     cache_read_price = CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_read_price, excluded.cache_read_price) ELSE excluded.cache_read_price END,
     cache_write_price = CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_write_price, excluded.cache_write_price) ELSE excluded.cache_write_price END,
     tariff = CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider AND r.input_price IS NOT NULL THEN r.tariff ELSE excluded.tariff END,
+    messages = excluded.messages,
     truncated = excluded.truncated,
     attempts = excluded.attempts
 WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
@@ -266,6 +270,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     r.cache_read_price,
     r.cache_write_price,
     r.tariff::text,
+    r.messages::text,
     r.truncated,
     r.attempts
 ) IS DISTINCT FROM (
@@ -307,6 +312,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_read_price, excluded.cache_read_price) ELSE excluded.cache_read_price END,
     CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_write_price, excluded.cache_write_price) ELSE excluded.cache_write_price END,
     CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider AND r.input_price IS NOT NULL THEN r.tariff ELSE excluded.tariff END::text,
+    excluded.messages::text,
     excluded.truncated,
     excluded.attempts
 ))

@@ -118,12 +118,22 @@ func (t *conversation) turns(ctx context.Context) (answer string, err error) {
 		}
 	}
 
-	for n := range t.agent.MaxSteps {
-		if answer, final, err := t.turn(ctx, n); final || err != nil {
-			return answer, err
+	for n := 0; ; n++ {
+		answer, final, err := t.turn(ctx, n)
+		more := false
+		if final && err == nil {
+			more, err = t.step.OnceMore(ctx, int64(n+1))
+		}
+
+		switch {
+		case err != nil:
+			return "", err
+		case final && !more:
+			return answer, nil
+		case !final && n+1 >= t.agent.MaxSteps:
+			return "", &engine.RunError{Kind: outOfTurns, Message: outOfIterations(t.agent.MaxSteps)}
 		}
 	}
-	return "", &engine.RunError{Kind: outOfTurns, Message: outOfIterations(t.agent.MaxSteps)}
 }
 
 // turn asks the model once, and makes the calls that it asks for. Of a step that has ended it takes what is on
