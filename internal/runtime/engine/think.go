@@ -210,6 +210,11 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 
 	failing := runstore.Away{Model: t.Model.Configured}
 	for tries := 1; ; tries++ {
+		end, err := r.modelTurn(ctx, t.Model, req)
+		if err != nil {
+			return nil, err
+		}
+
 		begin := row(attempt)
 		begin.State, begin.ThinkStartTime = new(record.Running), new(s.run.now())
 		begin.Provider, begin.ModelName = optional.Pointer(t.Model.Provider()), optional.Pointer(t.Model.Name())
@@ -221,11 +226,13 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 
 		if err := r.begin(append(changes, begin, s.taken(seq))...); err != nil {
+			end(nil)
 			return nil, err
 		}
 		changes = nil
 
 		response, first, err := s.generate(ctx, t, req, seq, attempt)
+		end(response)
 		r.noteAnswer(ctx, t.Model, err)
 		if err == nil {
 			return s.keep(row(attempt), response, first, t)
