@@ -13,8 +13,8 @@ import (
 type Limits struct {
 	Concurrent int // at the same time
 	PerMinute  int // that begin within any 60 seconds
-	// TokensPerMinute are those that are used within any 60 seconds. What goes on counts as it is expected to. What it used
-	// beyond that counts as well: others wait for as long.
+	// TokensPerMinute are those that are used within any 60 seconds. What goes on counts as it is expected to. What it
+	// used beyond that counts as well: others wait for as long.
 	TokensPerMinute int64
 }
 

@@ -50,8 +50,8 @@ func (s *starter) check(after time.Duration, want ...int) {
 	}
 }
 
-// TestTokens checks that what goes on counts as expected, and what has ended as used: what went in for a minute from the
-// beginning, what came out for a minute from the end. Time is fake.
+// TestTokens checks that what goes on counts as expected, and what has ended as used: what went in for a minute from
+// the beginning, what came out for a minute from the end. Time is fake.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -184,6 +184,7 @@ func TestShared(t *testing.T) {
 			limit.Ask{Kind: limit.PerMinute, Limit: 9, Keep: 3, Wanted: 1, Liked: 1, Lasting: true},
 			limit.Ask{Kind: limit.Concurrent, Limit: 2, Keep: 1},
 		)
+
 		grant(l)
 		grant(l)
 		time.Sleep(time.Minute)
@@ -193,7 +194,8 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestLimitsChange checks that a limit holds as it was set last, and that one that is none any more keeps nobody waiting.
+// TestLimitsChange checks that a limit holds as it was set last, and that one that is none any more keeps nobody
+// waiting.
 func TestLimitsChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,6 +213,7 @@ func TestLimitsChange(t *testing.T) {
 		if diff := cmp.Diff(want, l.Ask()); diff != "" {
 			t.Errorf("it asks %s", diff)
 		}
+
 		s.check(2*time.Hour, 0, 1)
 		l.Ask()
 		l.Grant(limit.Concurrent, 0, 0)

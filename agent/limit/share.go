@@ -89,8 +89,8 @@ func later(a, b time.Time) time.Time {
 }
 
 // NewShared returns a Limiter that has nothing of its limits until it is granted some. Others have the rest. changed is
-// called when it has more than it should have, which is an excess, and when something waits. It returns at once and calls
-// no method of the limiter.
+// called when it has more than it should have, which is an excess, and when something waits. It returns at once and
+// calls no method of the limiter.
 func NewShared(changed func(excess bool)) *Limiter { return &Limiter{changed: changed} }
 
 // SetLimits sets the limits in which a limiter has its share.
@@ -171,8 +171,8 @@ func (l *Limiter) Ask() (asks []Ask) {
 	return asks
 }
 
-// Grant says how many units of a limit are a limiter's own from now on, at least those that it kept, and how many should
-// be: it gives back what it has beyond that as soon as it is not used.
+// Grant says how many units of a limit are a limiter's own from now on, at least those that it kept, and how many
+// should be: it gives back what it has beyond that as soon as it is not used.
 func (l *Limiter) Grant(kind Kind, units, aim int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -120,8 +120,8 @@ func TestModelLimitOverWorkers(t *testing.T) {
 	}
 }
 
-// TestOnePlaceOfThreeWorkers checks that the only place of a model goes from one worker to the next, all of which always
-// want it, and to one that wants it rarely.
+// TestOnePlaceOfThreeWorkers checks that the only place of a model goes from one worker to the next, all of which
+// always want it, and to one that wants it rarely.
 func TestOnePlaceOfThreeWorkers(t *testing.T) {
 	t.Parallel()
 	var over atomic.Bool
@@ -231,6 +231,7 @@ func TestLimitsOfALostWorker(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
 	h, m := limitedHouse(t, model.Limits{Concurrent: 2}, gate, nil)
+
 	// As a worker that was killed during two requests left them.
 	storetest.Exec(t, h.Store, `INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until)
 		VALUES ('killed', 'h', 'r', '{}', 1, now() + INTERVAL '1 hour')`)
@@ -265,6 +266,7 @@ func TestRoundsOfLimits(t *testing.T) {
 	var over atomic.Bool
 	h, m := limitedHouse(t, model.Limits{Concurrent: 2, PerMinute: 1000, TokensPerMinute: 100_000_000}, nil, over.Load)
 	h.Work(h.Engine)
+
 	id := h.Start("worker", "Loop.")
 	storetest.Until(t, "it has made many requests", func() bool { return m.calls.Load() >= calls })
 	over.Store(true)
