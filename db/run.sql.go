@@ -2049,6 +2049,7 @@ const WorkerHolders = `-- name: WorkerHolders :many
 SELECT w.worker_id, w.lease_until, (w.stopped_at IS NOT NULL)::boolean AS stopped
 FROM actlog.worker AS w
 WHERE EXISTS (SELECT FROM actlog.run AS r WHERE r.worker_id = w.worker_id)
+    OR w.stopped_at IS NULL AND EXISTS (SELECT FROM actlog.worker_grant AS g WHERE g.worker_id = w.worker_id AND g.units > 0)
 `
 
 type WorkerHoldersRow struct {
@@ -2057,7 +2058,7 @@ type WorkerHoldersRow struct {
 	Stopped    bool
 }
 
-// Returns the workers that hold runs, with what changes at each heartbeat.
+// Returns the workers that hold runs, or a part of a limit, with what changes at each heartbeat.
 func (q *Queries) WorkerHolders(ctx context.Context, db DBTX) ([]WorkerHoldersRow, error) {
 	rows, err := db.Query(ctx, WorkerHolders)
 	if err != nil {

@@ -721,10 +721,11 @@ WHERE w.worker_id = @worker_id::text AND w.stopped_at IS NULL
 RETURNING now()::timestamptz AS now;
 
 -- name: WorkerHolders :many
--- Returns the workers that hold runs, with what changes at each heartbeat.
+-- Returns the workers that hold runs, or a part of a limit, with what changes at each heartbeat.
 SELECT w.worker_id, w.lease_until, (w.stopped_at IS NOT NULL)::boolean AS stopped
 FROM actlog.worker AS w
-WHERE EXISTS (SELECT FROM actlog.run AS r WHERE r.worker_id = w.worker_id);
+WHERE EXISTS (SELECT FROM actlog.run AS r WHERE r.worker_id = w.worker_id)
+    OR w.stopped_at IS NULL AND EXISTS (SELECT FROM actlog.worker_grant AS g WHERE g.worker_id = w.worker_id AND g.units > 0);
 
 -- name: WorkerBury :one
 -- Declares a worker dead, unless it sent another heartbeat, and lets go of its runs, which are due at once.

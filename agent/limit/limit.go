@@ -1,101 +1,183 @@
-// Package limit bounds what begins: how much of it goes on at the same time, and how much begins in a minute.
+// Package limit bounds what begins: how much of it goes on at the same time, how much begins in a minute, and how many
+// tokens it uses in a minute.
 package limit
 
 import (
 	"context"
-	"math"
+	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Limits bound what shares a [Limiter]. 0 means no limit.
 type Limits struct {
 	Concurrent int // at the same time
 	PerMinute  int // that begin within any 60 seconds
+	// TokensPerMinute are those that are used within any 60 seconds. What goes on counts as it is expected to. What it
+	// used beyond that counts as well: others wait for as long.
+	TokensPerMinute int64
 }
+
+// Tokens are what something uses, or is expected to use. In counts for a minute from its beginning, Out from its end.
+type Tokens struct{ In, Out int64 }
+
+// Kind is one of the limits, as a configuration calls it.
+type Kind string
+
+// The limits.
+const (
+	Concurrent      Kind = "maxConcurrent"
+	PerMinute       Kind = "maxPerMinute"
+	TokensPerMinute Kind = "tokensPerMinute"
+)
+
+const minute = time.Minute
 
 // Limiter keeps limits. It is safe for concurrent use.
 type Limiter struct {
-	first *semaphore.Weighted // held by what begins next; the others follow in order
-	slots *semaphore.Weighted
+	changed func(excess bool) // see NewShared; nil: it has all there is
 
-	// starts are the times of the latest beginnings, in a ring. Only the next has them.
-	starts []time.Time
-	oldest int
+	mu     sync.Mutex
+	queue  []*waiting // in the order in which they came
+	places share
+	starts share
+	tokens share
+	timer  *time.Timer // serves the queue when something spent counts no more; nil: there was none
+	recent recent
 }
 
-// New returns a Limiter.
+// waiting is what has not begun.
+type waiting struct {
+	tokens int64 // that it is expected to use
+	begun  chan struct{}
+}
+
+// New returns a Limiter that has all that the limits allow.
 func New(limits Limits) *Limiter {
-	slots := int64(limits.Concurrent)
-	if slots <= 0 {
-		slots = math.MaxInt64
+	l := &Limiter{}
+	for s, most := range l.of(limits) {
+		*s = share{limit: most, units: most, aim: most}
 	}
-	return &Limiter{
-		first:  semaphore.NewWeighted(1),
-		slots:  semaphore.NewWeighted(slots),
-		starts: make([]time.Time, max(limits.PerMinute, 0)),
+	return l
+}
+
+// of returns the shares of a limiter, with their limits.
+func (l *Limiter) of(limits Limits) map[*share]int64 {
+	return map[*share]int64{
+		&l.places: int64(limits.Concurrent), &l.starts: int64(limits.PerMinute), &l.tokens: limits.TokensPerMinute,
 	}
 }
 
 // Begin waits until the limits let something begin, in the order in which it is called. The caller calls end, once,
-// when that has ended. The error is that of ctx if it ends before: then nothing began, and nothing counts.
-func (l *Limiter) Begin(ctx context.Context) (end func(), err error) {
-	if err := l.first.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer l.first.Release(1)
-	if err := l.slots.Acquire(ctx, 1); err != nil {
+// with what was used, when that has ended. The error is that of ctx if it ends before: then nothing began, and nothing
+// counts.
+func (l *Limiter) Begin(ctx context.Context, expected Tokens) (end func(used Tokens), err error) {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 
-	end = func() { l.slots.Release(1) }
-	if len(l.starts) == 0 {
-		return end, nil
+	w := &waiting{tokens: expected.In + expected.Out, begun: make(chan struct{})}
+	l.mu.Lock()
+	if l.tokens.limit > 0 {
+		w.tokens = min(w.tokens, l.tokens.limit) // else it would never begin
 	}
+	l.queue = append(l.queue, w)
+	l.serve()
+	l.mu.Unlock()
 
-	if wait := time.Until(l.starts[l.oldest].Add(time.Minute)); wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			end()
+	select {
+	case <-w.begun:
+	case <-ctx.Done():
+		if l.leave(w) {
 			return nil, ctx.Err()
 		}
 	}
 
-	l.starts[l.oldest] = time.Now()
-	l.oldest = (l.oldest + 1) % len(l.starts)
-	return end, nil
+	began := time.Now()
+	return func(used Tokens) { l.end(w, began, used) }, nil
 }
 
-// Group has limiters by name. What has the same name and the same limits shares one. The zero value has none. It is
-// safe for concurrent use.
-type Group struct {
-	mu       sync.Mutex
-	limiters map[named]*Limiter
-}
-
-type named struct {
-	name   string
-	limits Limits
-}
-
-// Begin is [Limiter.Begin] of the limiter that has a name.
-func (g *Group) Begin(ctx context.Context, name string, limits Limits) (end func(), err error) {
-	return g.limiter(named{name, limits}).Begin(ctx)
-}
-
-func (g *Group) limiter(of named) *Limiter {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.limiters == nil {
-		g.limiters = map[named]*Limiter{}
+// leave takes something out of the queue. It reports whether it was still there.
+func (l *Limiter) leave(w *waiting) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.queue, w)
+	if i < 0 {
+		return false
 	}
-	if g.limiters[of] == nil {
-		g.limiters[of] = New(of.limits)
+	l.queue = slices.Delete(l.queue, i, i+1)
+	l.serve() // what is behind it may need less
+	return true
+}
+
+func (l *Limiter) end(w *waiting, began time.Time, used Tokens) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.recent.note(l.places.held, now)
+	l.places.held--
+	l.tokens.held -= w.tokens
+
+	l.tokens.spend(used.In, began.Add(minute))
+	l.tokens.spend(used.Out, now.Add(minute))
+	l.serve()
+}
+
+// serve lets begin what may. The caller holds l.mu.
+func (l *Limiter) serve() {
+	now := time.Now()
+	l.expire(now)
+	for len(l.queue) > 0 {
+		w := l.queue[0]
+		if l.places.free() < 1 || l.starts.free() < 1 || l.tokens.free() < w.tokens {
+			break
+		}
+
+		l.places.held++
+		l.tokens.held += w.tokens
+		l.starts.spend(1, now.Add(minute))
+		l.recent.note(l.places.held, now)
+		l.queue = l.queue[1:]
+		close(w.begun)
 	}
-	return g.limiters[of]
+
+	l.wake(now)
+	if l.changed == nil {
+		return
+	}
+	if l.places.tooLarge() || l.starts.tooLarge() || l.tokens.tooLarge() {
+		l.changed(true)
+	}
+	if len(l.queue) > 0 {
+		l.changed(false)
+	}
+}
+
+// wake serves the queue again when what was spent first counts no more.
+func (l *Limiter) wake(now time.Time) {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	if len(l.queue) == 0 {
+		return
+	}
+
+	var first time.Time
+	for _, s := range []*share{&l.starts, &l.tokens} {
+		if len(s.spent) > 0 && (first.IsZero() || s.spent[0].until.Before(first)) {
+			first = s.spent[0].until
+		}
+	}
+	if !first.IsZero() {
+		l.timer = time.AfterFunc(first.Sub(now), func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.serve()
+		})
+	}
+}
+
+func (l *Limiter) expire(now time.Time) {
+	l.starts.expire(now)
+	l.tokens.expire(now)
 }

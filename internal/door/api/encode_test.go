@@ -238,12 +238,10 @@ func wantFields(c record.Change, without ...string) obj {
 		if slices.Contains(without, "messages") {
 			break
 		}
-		out["messages"] = form(c.Messages)
+		out["messages"], out["fallbackFrom"] = form(c.Messages), form(c.FallbackFrom)
 	case *record.Wait:
 		out["type"] = orDefault(reflect.ValueOf(c.Type), "USER_INPUT")
 		out["formInputs"] = form(c.FormInputs)
-	case *record.ThinkAct:
-		out["fallbackFrom"] = form(c.FallbackFrom)
 	}
 	return out
 }

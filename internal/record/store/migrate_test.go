@@ -131,7 +131,7 @@ func TestSchemaRules(t *testing.T) {
 	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions
 
 	// The tables that belong to no tree, or of which the record knows nothing.
-	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'model_wait', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'run_message', 'event', 'event_wait', 'event_taken')`
+	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'model_wait', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'worker_grant', 'run_message', 'event', 'event_wait', 'event_taken')`
 	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_version') AS c`
 	for _, tt := range []struct{ rule, sql string }{
 		{"every table has a comment",
@@ -164,7 +164,7 @@ func TestSchemaRules(t *testing.T) {
 			"conversations, logins, vectors of texts, models that are away, jobs, places, schedules and events",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
-			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'cause_progress', 'recent_progress', 'recent_slice', 'recent_gram', 'dropped_detail', 'tool_daily', 'day_figures', 'closed_day', 'opened_day', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'event') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
+			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'cause_progress', 'recent_progress', 'recent_slice', 'recent_gram', 'dropped_detail', 'tool_daily', 'day_figures', 'closed_day', 'opened_day', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'worker_grant', 'event') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
 		{"every table has a primary key",
 			`SELECT relname FROM ` + tables +
 				` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},

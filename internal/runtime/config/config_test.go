@@ -404,7 +404,7 @@ plans:
 		{"lines of keys", "models:\n  a:\n    model: m\n    extra:\n      more: 1\nagents:\n  - x\n", []string{
 			"2: models.a.provider: required",
 			"4: models.a.extra: no such key; there are: apiKey, baseURL, cache, fallback, giveUpAfter, maxConcurrent, maxPerMinute, " +
-				"maxTokens, model, probe, provider, retry, temperature, timeout",
+				"maxTokens, model, probe, provider, retry, temperature, timeout, tokensPerMinute",
 			"6: agents: want a mapping, not a list"}},
 		{
 			"JSON", "{\n  \"models\": {\n    \"a\": {\"provider\": \"x\", \"model\": \"m\"}\n  }\n}\n",

@@ -25,9 +25,10 @@ type Model struct {
 	// Timeout is how long to wait for the next byte. 0 means 120 s.
 	Timeout define.Duration `json:"timeout,omitempty"`
 	// MaxConcurrent bounds the requests at the same time, MaxPerMinute those that start within any 60
-	// seconds. 0 means no limit.
-	MaxConcurrent int `json:"maxConcurrent,omitempty"`
-	MaxPerMinute  int `json:"maxPerMinute,omitempty"`
+	// seconds, and TokensPerMinute the tokens that they use, over all workers. 0 means no limit.
+	MaxConcurrent   int   `json:"maxConcurrent,omitempty"`
+	MaxPerMinute    int   `json:"maxPerMinute,omitempty"`
+	TokensPerMinute int64 `json:"tokensPerMinute,omitempty"`
 	// Retry says how often to ask a model whose errors may pass, and how long to wait in between. Probe says how long to
 	// wait between two requests to one that is away, and GiveUpAfter when a run fails that waits for it.
 	Retry       Retry           `json:"retry,omitzero"`
@@ -107,21 +108,22 @@ func (m Model) Definition(name string) define.DefinitionModel {
 func readModel(n node, name string, models []string) Model {
 	var m Model
 	g := n.object(fields{
-		"provider":      func(n node) { m.Provider = oneOf(n, "openai", "anthropic") },
-		"model":         func(n node) { m.Model = n.word() },
-		"baseURL":       func(n node) { m.BaseURL = n.url(false) },
-		"apiKey":        func(n node) { m.APIKey = n.header() },
-		"temperature":   func(n node) { m.Temperature = n.temperature() },
-		"maxTokens":     func(n node) { m.MaxTokens = n.positive(math.MaxInt32) },
-		"cache":         func(n node) { m.Cache = n.boolean() },
-		"timeout":       func(n node) { m.Timeout = n.duration() },
-		"maxConcurrent": func(n node) { m.MaxConcurrent = int(n.positive(maxRequests)) },
-		"maxPerMinute":  func(n node) { m.MaxPerMinute = int(n.positive(maxRequests)) },
-		"retry":         func(n node) { m.Retry = readRetry(n) },
-		"probe":         func(n node) { m.Probe = readBackoff(n) },
-		"giveUpAfter":   func(n node) { m.GiveUpAfter = n.duration() },
-		"fallback":      func(n node) { m.Fallback = readFallback(n, name, models) },
-		"unpriced":      func(n node) { m.Unpriced = oneOf(n, allowUnpriced) },
+		"provider":        func(n node) { m.Provider = oneOf(n, "openai", "anthropic") },
+		"model":           func(n node) { m.Model = n.word() },
+		"baseURL":         func(n node) { m.BaseURL = n.url(false) },
+		"apiKey":          func(n node) { m.APIKey = n.header() },
+		"temperature":     func(n node) { m.Temperature = n.temperature() },
+		"maxTokens":       func(n node) { m.MaxTokens = n.positive(math.MaxInt32) },
+		"cache":           func(n node) { m.Cache = n.boolean() },
+		"timeout":         func(n node) { m.Timeout = n.duration() },
+		"maxConcurrent":   func(n node) { m.MaxConcurrent = int(n.positive(maxRequests)) },
+		"maxPerMinute":    func(n node) { m.MaxPerMinute = int(n.positive(maxRequests)) },
+		"tokensPerMinute": func(n node) { m.TokensPerMinute = n.positive(maxTokensPerMinute) },
+		"retry":           func(n node) { m.Retry = readRetry(n) },
+		"probe":           func(n node) { m.Probe = readBackoff(n) },
+		"giveUpAfter":     func(n node) { m.GiveUpAfter = n.duration() },
+		"fallback":        func(n node) { m.Fallback = readFallback(n, name, models) },
+		"unpriced":        func(n node) { m.Unpriced = oneOf(n, allowUnpriced) },
 	})
 
 	g.require("provider", "model")
@@ -131,7 +133,11 @@ func readModel(n node, name string, models []string) Model {
 	return m
 }
 
-const maxRequests = 100_000
+// The most that limits of a model can be.
+const (
+	maxRequests        = 100_000
+	maxTokensPerMinute = 1_000_000_000
+)
 
 // readFallback returns the models that answer in place of one.
 func readFallback(n node, of string, models []string) (names []string) {

@@ -175,7 +175,9 @@ func (m Model) open() (opened model.Model, err error) {
 	if err != nil {
 		return nil, err
 	}
-	limited := model.Limit(opened, model.Limits{Concurrent: m.MaxConcurrent, PerMinute: m.MaxPerMinute})
+	limited := model.Limit(opened, model.Limits{
+		Concurrent: m.MaxConcurrent, PerMinute: m.MaxPerMinute, TokensPerMinute: m.TokensPerMinute,
+	})
 	return model.WithPatience(limited, m.patience()), nil
 }
 

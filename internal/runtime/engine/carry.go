@@ -295,8 +295,9 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 }
 
 // newHandle returns the handle of a claimed run.
-func (e *Engine) newHandle(leased context.Context, c runstore.Claimed, log *slog.Logger) *Run {
+func (e *Engine) newHandle(leased context.Context, c runstore.Claimed, g *grants, log *slog.Logger) *Run {
 	return &Run{
+		grants: g,
 		engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID),
 		lost:    c.Lost,
 		hearing: hearing{unread: c.Unread},

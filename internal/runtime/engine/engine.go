@@ -18,7 +18,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/actlog/actlog/agent/limit"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -117,7 +116,6 @@ type Engine struct {
 	models    models
 	// progressEvery is how often the progress of a call is put on record, at most.
 	progressEvery time.Duration
-	limits        limit.Group // of tool calls, by the rules that have them
 	timekeeper    timekeeper
 }
 

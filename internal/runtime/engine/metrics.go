@@ -20,7 +20,7 @@ type metrics struct {
 
 	claims, ended, parked  *prometheus.CounterVec
 	takeovers, leasesLost  prometheus.Counter
-	writes                 prometheus.Counter
+	writes, grantRounds    prometheus.Counter
 	carried                prometheus.Gauge
 	modelTime, toolTime    *prometheus.HistogramVec
 	modelErrors, toolFails *prometheus.CounterVec
@@ -51,6 +51,9 @@ func newMetrics() *metrics {
 	m.parked = counter("run_parked", "Times that a run was let go of until something happens.", "executor", "state")
 	m.ended = counter("run_ended", "Runs that ended.", "executor", "state")
 	m.writes = counter("run_writes", "Transactions in which runs were put on record.").WithLabelValues()
+
+	m.grantRounds = counter("limit_rounds",
+		"Times that a worker asked for its parts of the limits of models and tools.").WithLabelValues()
 	m.leasesLost = counter("worker_leases_lost",
 		"Times that a worker lost its lease and dropped its runs.").WithLabelValues()
 

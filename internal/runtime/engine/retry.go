@@ -59,22 +59,9 @@ func (c *calling) rest(ctx context.Context) error {
 func (c *calling) turn(ctx context.Context) (end func(), err error) {
 	r := c.step.run
 	tools, limits := r.parts.Policies().Limits(c.tool.Spec().Name)
-	if limits == (limit.Limits{}) {
-		return func() {}, nil
+	done, err := r.turn(ctx, "tools:"+tools, limits, limit.Tokens{})
+	if err != nil {
+		return nil, err
 	}
-
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-r.halted:
-			cancel(r.boundary(ctx))
-		case <-ctx.Done():
-		}
-	}()
-
-	if end, err = r.engine.limits.Begin(ctx, tools, limits); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	return end, nil
+	return func() { done(limit.Tokens{}) }, nil
 }

@@ -54,6 +54,7 @@ type Run struct {
 	limits     *Limits
 	maxSteps   int // in place of those of the definition of its agent; 0: those
 	clock      *workClock
+	grants     *grants // of the worker
 	log        *slog.Logger
 
 	halted chan struct{} // closed when the run should not go on
@@ -196,6 +197,8 @@ func (r *Run) suspect() int {
 type Model struct {
 	model.Model
 	Configured string // its name there
+	// Limits are kept by the engine, over all workers.
+	Limits model.Limits
 }
 
 // Model returns a model by its name in the configuration.
@@ -204,7 +207,8 @@ func (r *Run) Model(name string) (Model, error) {
 	if !ok {
 		return Model{}, Fail("configuration", "No model is called %q any more.", name)
 	}
-	return Model{m, name}, nil
+	unlimited, limits := model.Unlimited(m)
+	return Model{unlimited, name, limits}, nil
 }
 
 // later returns a time, or the next one after another if it is not later. Postgres keeps microseconds.

@@ -235,6 +235,13 @@ func (s *Step) think(
 
 	for first := true; ; first = false {
 		t := t.by(asked)
+		req.Messages = asked.heard(t.Messages)
+		req.Temperature, req.MaxTokens = t.Temperature, t.MaxTokens
+		end, err := r.modelTurn(ctx, t.Model, req)
+		if err != nil {
+			return nil, err
+		}
+
 		begin := row(attempt)
 		begin.State, begin.ThinkStartTime = new(record.Running), new(asked.begin())
 		begin.Provider, begin.ModelName = optional.Pointer(t.Model.Provider()), optional.Pointer(t.Model.Name())
@@ -246,15 +253,15 @@ func (s *Step) think(
 			s.mu.Unlock()
 		}
 
-		var err error
 		if t.Messages, err = s.beginAsking(begin, said, append(changes, s.taken(seq))...); err != nil {
+			end(nil)
 			return nil, err
 		}
 		changes = nil
 
 		req.Messages = asked.heard(t.Messages)
-		req.Temperature, req.MaxTokens = t.Temperature, t.MaxTokens
 		response, firstToken, err := s.generate(ctx, t, req, seq, attempt)
+		end(response)
 		if errors.Is(err, errInterrupted) { // it is asked again at once
 			changes = append(changes, interrupted(row(attempt), r.now()))
 			attempt++

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/actlog/actlog/agent/limit"
+	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -242,3 +244,37 @@ const holdEvery = 500 * time.Millisecond
 
 // WaitTimedOut is the error kind of what nobody answered in time.
 const WaitTimedOut = "wait_timed_out"
+
+// modelTurn waits until the limits of a model let a request begin. The caller calls end with the answer, or nil.
+func (r *Run) modelTurn(ctx context.Context, m Model, req model.Request) (end func(*model.Response), err error) {
+	expected := req.ExpectedTokens()
+	done, err := r.turn(ctx, "model:"+m.Configured, limit.Limits(m.Limits), expected)
+	if err != nil {
+		return nil, err
+	}
+	return func(answer *model.Response) { done(answer.UsedTokens(expected)) }, nil
+}
+
+// turn waits until limits that have a name let something begin, unless the run should not go on meanwhile.
+func (r *Run) turn(
+	ctx context.Context, name string, limits limit.Limits, expected limit.Tokens,
+) (end func(used limit.Tokens), err error) {
+	if limits == (limit.Limits{}) {
+		return func(limit.Tokens) {}, nil
+	}
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-r.halted:
+			cancel(r.boundary(ctx))
+		case <-ctx.Done():
+		}
+	}()
+
+	if end, err = r.grants.begin(ctx, name, limits, expected); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return end, nil
+}

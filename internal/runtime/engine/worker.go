@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/actlog/actlog/agent/limit"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
@@ -23,7 +24,10 @@ const claimAtOnce = 50
 // hands back the rest, so that other workers go on with them at once. It returns when nothing is left.
 // The error says that the worker could not be registered.
 func (e *Engine) Work(ctx context.Context) error {
-	w := &worker{engine: e, log: e.config.Logger, held: map[string]*holding{}, wake: make(chan struct{}, 1)}
+	w := &worker{
+		engine: e, log: e.config.Logger, held: map[string]*holding{}, wake: make(chan struct{}, 1),
+		short: make(chan struct{}, 1), excess: make(chan struct{}, 1),
+	}
 	return w.work(ctx)
 }
 
@@ -32,6 +36,9 @@ type worker struct {
 	engine *Engine
 	log    *slog.Logger
 	wake   chan struct{}
+	// A token is in short when a call waits for a limit, and in excess when the worker has more of one than it should.
+	short, excess chan struct{}
+
 	unsure time.Time // when a claim failed last: it may have claimed runs all the same
 	// When the worker last looked for a run to carry alone that waits, and whether it makes room for one.
 	sought     time.Time
@@ -40,6 +47,7 @@ type worker struct {
 
 	mu       sync.Mutex
 	row      runstore.Worker
+	grants   *grants             // of the present id
 	beaten   time.Time           // when the last heartbeat that succeeded was sent
 	held     map[string]*holding // by plan
 	leased   context.Context     // ends with the lease
@@ -69,6 +77,8 @@ func (w *worker) work(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
 	tasks.Go(func() { w.beat(inner) })
+	tasks.Go(func() { w.shareLimits(inner) })
+
 	tasks.Go(func() { w.engine.watch(ctx) })
 	tasks.Go(func() { w.engine.watchModels(ctx) })
 	tasks.Go(func() { w.engine.watchBulk(ctx) })
@@ -95,6 +105,7 @@ func (w *worker) register(ctx context.Context) error {
 			w.engine.clock.set(sent, now)
 			w.mu.Lock()
 			w.row, w.beaten = row, sent
+			w.grants = w.newGrants(row.ID)
 			w.leased, w.endLease = context.WithCancelCause(context.WithoutCancel(ctx))
 			w.mu.Unlock()
 			w.log.Info("worker started", "worker", row.ID, "slots", row.Slots)
@@ -375,7 +386,7 @@ func (w *worker) hold(c runstore.Claimed) {
 	}
 
 	ctx, cancel := context.WithCancelCause(w.leased)
-	h := &holding{run: e.newHandle(w.leased, c, w.log), cancel: cancel}
+	h := &holding{run: e.newHandle(w.leased, c, w.grants, w.log), cancel: cancel}
 	w.held[c.PlanID] = h
 	w.mu.Unlock()
 	h.run.heed(c.Desired)
@@ -434,7 +445,7 @@ func (w *worker) drain(ctx context.Context) {
 	}
 
 	w.mu.Lock()
-	id := w.row.ID
+	id, g := w.row.ID, w.grants
 	w.endLease(nil)
 	w.mu.Unlock()
 	if id == "" {
@@ -443,10 +454,79 @@ func (w *worker) drain(ctx context.Context) {
 
 	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
 	defer cancel()
+	if _, err := g.ask(limited, w.engine.store, true); err != nil {
+		w.log.Debug("what the worker has of limits counts until it is forgotten", "worker", id, "error", err)
+	}
 	if err := w.engine.store.StopWorker(limited, id); err != nil {
 		w.log.Warn("a worker could not hand back its runs; others take them when its lease is over", "worker", id, "error",
 			err)
 		return
 	}
 	w.log.Info("worker stopped", "worker", id)
+}
+
+// grantsEvery is how often a worker that has something says how much of it it needs. What it does not need, others have
+// after that time.
+const grantsEvery = time.Second
+
+// newGrants returns those of a worker with an id. The caller holds w.mu.
+func (w *worker) newGrants(workerID string) *grants {
+	g := &grants{workerID: workerID, scan: w.engine.config.Scan, limiters: map[string]*limit.Limiter{}}
+	g.valid = func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.row.ID == workerID && time.Since(w.beaten) < w.engine.config.Lease
+	}
+	g.changed = func(excess bool) {
+		if excess {
+			pg.Signal(w.excess)
+		} else {
+			pg.Signal(w.short)
+		}
+	}
+	return g
+}
+
+// shareLimits asks for as much of the limits as the worker needs, until ctx ends.
+func (w *worker) shareLimits(ctx context.Context) {
+	var gone departed
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+
+	for {
+		w.mu.Lock()
+		g := w.grants
+		w.mu.Unlock()
+
+		limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
+		asked, err := g.ask(limited, w.engine.store, false)
+		if err == nil && asked {
+			w.engine.metrics.grantRounds.Inc()
+			err = gone.look(limited, w.engine.store)
+		}
+
+		cancel()
+		if err != nil && ctx.Err() == nil { // it asks again
+			w.log.Debug("the worker goes on with the parts of limits that it has", "worker", g.workerID, "error", err)
+		}
+
+		// Whoever waits asks at fixed times, however many calls join it.
+		short := w.short
+		timer.Stop()
+		switch {
+		case g.waits() || err != nil:
+			short = nil
+			timer.Reset(w.engine.config.Scan)
+		case asked:
+			timer.Reset(grantsEvery)
+		}
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.excess:
+		case <-short:
+		case <-timer.C:
+		}
+	}
 }

@@ -30,8 +30,12 @@ func (s *Store) AddWorker(ctx context.Context, w Worker, lease time.Duration) (n
 		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots),
 		Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds(),
 	})
+
 	if err == nil {
 		err = queries.WorkerForget(ctx, s.DB())
+	}
+	if err == nil {
+		err = queries.GrantForgetOld(ctx, s.DB())
 	}
 	if err != nil {
 		return now, fmt.Errorf("register worker %s: %w", w.ID, pg.Translate(err))
@@ -94,14 +98,14 @@ func (s *Store) Beat(
 	return now, wanted, err
 }
 
-// Holder is a worker that holds runs.
+// Holder is a worker that holds runs, or a part of a limit.
 type Holder struct {
 	WorkerID   string
 	LeaseUntil time.Time // changes at each heartbeat
 	Stopped    bool      // it has stopped, or was declared dead
 }
 
-// Holders returns the workers that hold runs.
+// Holders returns the workers that hold runs, or a part of a limit.
 func (s *Store) Holders(ctx context.Context) ([]Holder, error) {
 	rows, err := queries.WorkerHolders(ctx, s.DB())
 	if err != nil {
