@@ -63,6 +63,10 @@ type ThinkAct struct {
 	CacheWritePrice *float64 `record:"cacheWritePrice,of=modelName"`
 
 	Tariff json.RawMessage `record:"tariff,of=modelName,with=inputPrice"`
+
+	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// counts in no figure.
+	ForkedFrom *string `record:"forkedFrom,id"`
 }
 
 // Kind implements [Change].
