@@ -50,7 +50,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) (runs []Claimed, more bool, 
 			Limits: r.Limits, Depth: int(r.Depth), Owner: r.Owner, Starter: r.Starter, Project: r.Project,
 			Priority: int(r.Priority), Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
 			AwaitsModels: r.AwaitsModels, Release: optional.Value(r.Release), Mismatched: r.Mismatched,
-			EndedBefore: optional.Value(r.EndedBefore), Anew: r.Anew,
+			EndedBefore: optional.Value(r.EndedBefore), Anew: r.Anew, IDsOf: r.IdsOf, Changes: r.Changes,
 		}
 
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {
