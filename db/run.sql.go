@@ -90,6 +90,46 @@ func (q *Queries) ControlByKey(ctx context.Context, db DBTX, arg ControlByKeyPar
 	return request_sha256, err
 }
 
+const CycleMessages = `-- name: CycleMessages :many
+SELECT c.step_id, c.seq, c.message
+FROM unnest($1::text[], $2::integer[]) AS u (step_id, seq)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = $3::text AND p.current_plan_id = $3::text
+JOIN actlog.think_act_record AS c ON c.root_plan_id = p.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = p.part
+`
+
+type CycleMessagesParams struct {
+	StepIds    []string
+	Seqs       []int32
+	RootPlanID string
+}
+
+type CycleMessagesRow struct {
+	StepID  string
+	Seq     int32
+	Message []byte
+}
+
+// Returns what the models of some cycles of a tree said.
+func (q *Queries) CycleMessages(ctx context.Context, db DBTX, arg CycleMessagesParams) ([]CycleMessagesRow, error) {
+	rows, err := db.Query(ctx, CycleMessages, arg.StepIds, arg.Seqs, arg.RootPlanID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CycleMessagesRow
+	for rows.Next() {
+		var i CycleMessagesRow
+		if err := rows.Scan(&i.StepID, &i.Seq, &i.Message); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DefinitionBody = `-- name: DefinitionBody :one
 SELECT d.body FROM actlog.definition AS d WHERE d.definition_id = $1::text AND d.version = $2::integer
 `
@@ -187,6 +227,41 @@ func (q *Queries) DefinitionPin(ctx context.Context, db DBTX, arg DefinitionPinP
 	var version int32
 	err := row.Scan(&version)
 	return version, err
+}
+
+const DefinitionsOfTree = `-- name: DefinitionsOfTree :many
+SELECT d.definition_id, d.version, d.body
+FROM actlog.definition AS d
+WHERE (d.definition_id, d.version) IN (
+    SELECT r.definition_id, r.definition_version FROM actlog.run AS r WHERE r.root_plan_id = $1::text
+)
+`
+
+type DefinitionsOfTreeRow struct {
+	DefinitionID string
+	Version      int32
+	Body         []byte
+}
+
+// Returns the definitions of the runs of a tree.
+func (q *Queries) DefinitionsOfTree(ctx context.Context, db DBTX, rootPlanID string) ([]DefinitionsOfTreeRow, error) {
+	rows, err := db.Query(ctx, DefinitionsOfTree, rootPlanID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DefinitionsOfTreeRow
+	for rows.Next() {
+		var i DefinitionsOfTreeRow
+		if err := rows.Scan(&i.DefinitionID, &i.Version, &i.Body); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const RunAdd = `-- name: RunAdd :execrows
@@ -968,7 +1043,9 @@ func (q *Queries) RunFork(ctx context.Context, db DBTX, arg RunForkParams) error
 
 const RunForkable = `-- name: RunForkable :one
 SELECT r.root_plan_id, r.plan_id, r.project,
-    EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day) AS dropped
+    EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day) AS dropped,
+    p.executor, p.name, p.title, p.user_request, p.user_id, p.tags, p.environment, p.conversation_id, p.model_name, p.metadata,
+    p.project AS plan_project
 FROM actlog.run AS r
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
 WHERE r.plan_id = $1::text
@@ -977,13 +1054,24 @@ LIMIT 1
 `
 
 type RunForkableRow struct {
-	RootPlanID string
-	PlanID     string
-	Project    string
-	Dropped    bool
+	RootPlanID     string
+	PlanID         string
+	Project        string
+	Dropped        bool
+	Executor       *string
+	Name           *string
+	Title          *string
+	UserRequest    *string
+	UserID         *string
+	Tags           []string
+	Environment    *string
+	ConversationID *string
+	ModelName      *string
+	Metadata       []byte
+	PlanProject    *string
 }
 
-// Returns a run that another one is to go on from: the newest run of a plan.
+// Returns a run that another one is to go on from: the newest run of a plan, with what the fork has of its plan.
 func (q *Queries) RunForkable(ctx context.Context, db DBTX, planID string) (RunForkableRow, error) {
 	row := db.QueryRow(ctx, RunForkable, planID)
 	var i RunForkableRow
@@ -992,6 +1080,17 @@ func (q *Queries) RunForkable(ctx context.Context, db DBTX, planID string) (RunF
 		&i.PlanID,
 		&i.Project,
 		&i.Dropped,
+		&i.Executor,
+		&i.Name,
+		&i.Title,
+		&i.UserRequest,
+		&i.UserID,
+		&i.Tags,
+		&i.Environment,
+		&i.ConversationID,
+		&i.ModelName,
+		&i.Metadata,
+		&i.PlanProject,
 	)
 	return i, err
 }
@@ -1627,29 +1726,29 @@ const RunTree = `-- name: RunTree :many
 SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, COALESCE(r.parent_attempt, 1)::integer AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
     COALESCE(p.attempt, 1)::integer AS attempt, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
     p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result,
-    false AS has_metadata, false AS has_progress, r.limits, COALESCE(r.executor, '')::text AS executor, p.start_time AS began_at
+    false AS has_metadata, false AS has_progress, r.limits, COALESCE(r.executor, '')::text AS executor, p.start_time AS began_at, ''::text AS agent
 FROM actlog.plan_execution_record AS p
 LEFT JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
 WHERE p.root_plan_id = $1::text AND (r.plan_id IS NOT NULL OR $2::boolean)
 UNION ALL
 SELECT 'agentExecution', a.shown_plan_id, a.step_id, COALESCE(a.step_index, 0), 0, '', COALESCE(a.attempt, 1), a.state, COALESCE(a.error_kind, ''),
-    a.start_time, a.end_time, NULL, false, false, false, false, NULL, '', LEAST(actlog.first_start(a.attempts), a.start_time)
+    a.start_time, a.end_time, NULL, false, false, false, false, NULL, '', LEAST(actlog.first_start(a.attempts), a.start_time), COALESCE(a.agent_name, '')
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = $1::text
 UNION ALL
 SELECT 'thinkAct', a.shown_plan_id, c.step_id, 0, c.seq, '', COALESCE(c.attempt, 1), c.state, COALESCE(c.error_kind, ''),
-    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, '', LEAST((SELECT min((e ->> 'thinkStartTime') COLLATE "C")::timestamptz FROM jsonb_array_elements(c.attempts) AS e), c.think_start_time)
+    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, '', LEAST((SELECT min((e ->> 'thinkStartTime') COLLATE "C")::timestamptz FROM jsonb_array_elements(c.attempts) AS e), c.think_start_time), ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.think_act_record AS c ON c.root_plan_id = $1::text AND c.step_id = a.step_id AND c.part = a.part
 WHERE a.root_plan_id = $1::text
 UNION ALL
 SELECT 'actTool', a.shown_plan_id, t.step_id, COALESCE(t.call_index, 0), t.seq, t.tool_call_id, COALESCE(t.attempt, 1), t.state, COALESCE(t.error_kind, ''),
-    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, '', LEAST(actlog.first_start(t.attempts), t.start_time)
+    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, '', LEAST(actlog.first_start(t.attempts), t.start_time), ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.act_tool_info AS t ON t.root_plan_id = $1::text AND t.step_id = a.step_id AND t.part = a.part
 WHERE a.root_plan_id = $1::text
 UNION ALL
-SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, '', w.start_time
+SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, '', w.start_time, ''
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = $1::text AND w.state = 'WAITING'
 `
@@ -1679,6 +1778,7 @@ type RunTreeRow struct {
 	Limits         []byte
 	Executor       string
 	BeganAt        *time.Time
+	Agent          string
 }
 
 // Returns what is on record of the runs of a tree: their plans with their executors, steps, cycles, tool calls and open waits. The
@@ -1714,6 +1814,7 @@ func (q *Queries) RunTree(ctx context.Context, db DBTX, arg RunTreeParams) ([]Ru
 			&i.Limits,
 			&i.Executor,
 			&i.BeganAt,
+			&i.Agent,
 		); err != nil {
 			return nil, err
 		}

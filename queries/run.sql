@@ -144,29 +144,29 @@ SELECT l.kind, l.plan_id, l.step_id, l.seq, l.id, l.attempt, l.state, l.thinks, 
 SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, COALESCE(r.parent_attempt, 1)::integer AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
     COALESCE(p.attempt, 1)::integer AS attempt, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
     p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result,
-    false AS has_metadata, false AS has_progress, r.limits, COALESCE(r.executor, '')::text AS executor, p.start_time AS began_at
+    false AS has_metadata, false AS has_progress, r.limits, COALESCE(r.executor, '')::text AS executor, p.start_time AS began_at, ''::text AS agent
 FROM actlog.plan_execution_record AS p
 LEFT JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
 WHERE p.root_plan_id = @root_plan_id::text AND (r.plan_id IS NOT NULL OR @copies::boolean)
 UNION ALL
 SELECT 'agentExecution', a.shown_plan_id, a.step_id, COALESCE(a.step_index, 0), 0, '', COALESCE(a.attempt, 1), a.state, COALESCE(a.error_kind, ''),
-    a.start_time, a.end_time, NULL, false, false, false, false, NULL, '', LEAST(actlog.first_start(a.attempts), a.start_time)
+    a.start_time, a.end_time, NULL, false, false, false, false, NULL, '', LEAST(actlog.first_start(a.attempts), a.start_time), COALESCE(a.agent_name, '')
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
 SELECT 'thinkAct', a.shown_plan_id, c.step_id, 0, c.seq, '', COALESCE(c.attempt, 1), c.state, COALESCE(c.error_kind, ''),
-    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, '', LEAST((SELECT min((e ->> 'thinkStartTime') COLLATE "C")::timestamptz FROM jsonb_array_elements(c.attempts) AS e), c.think_start_time)
+    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, '', LEAST((SELECT min((e ->> 'thinkStartTime') COLLATE "C")::timestamptz FROM jsonb_array_elements(c.attempts) AS e), c.think_start_time), ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.think_act_record AS c ON c.root_plan_id = @root_plan_id::text AND c.step_id = a.step_id AND c.part = a.part
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
 SELECT 'actTool', a.shown_plan_id, t.step_id, COALESCE(t.call_index, 0), t.seq, t.tool_call_id, COALESCE(t.attempt, 1), t.state, COALESCE(t.error_kind, ''),
-    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, '', LEAST(actlog.first_start(t.attempts), t.start_time)
+    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, '', LEAST(actlog.first_start(t.attempts), t.start_time), ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.act_tool_info AS t ON t.root_plan_id = @root_plan_id::text AND t.step_id = a.step_id AND t.part = a.part
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
-SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, '', w.start_time
+SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, '', w.start_time, ''
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = @root_plan_id::text AND w.state = 'WAITING';
 
@@ -843,14 +843,31 @@ SET desired = 'CANCEL', signals = r.signals + 1, due_at = CASE WHEN r.worker_id 
 WHERE r.root_plan_id = @root_plan_id::text AND NOT r.done AND r.desired <> 'CANCEL';
 
 -- name: RunForkable :one
--- Returns a run that another one is to go on from: the newest run of a plan.
+-- Returns a run that another one is to go on from: the newest run of a plan, with what the fork has of its plan.
 SELECT r.root_plan_id, r.plan_id, r.project,
-    EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day) AS dropped
+    EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day) AS dropped,
+    p.executor, p.name, p.title, p.user_request, p.user_id, p.tags, p.environment, p.conversation_id, p.model_name, p.metadata,
+    p.project AS plan_project
 FROM actlog.run AS r
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
 WHERE r.plan_id = @plan_id::text
 ORDER BY r.created_at DESC
 LIMIT 1;
+
+-- name: DefinitionsOfTree :many
+-- Returns the definitions of the runs of a tree.
+SELECT d.definition_id, d.version, d.body
+FROM actlog.definition AS d
+WHERE (d.definition_id, d.version) IN (
+    SELECT r.definition_id, r.definition_version FROM actlog.run AS r WHERE r.root_plan_id = @root_plan_id::text
+);
+
+-- name: CycleMessages :many
+-- Returns what the models of some cycles of a tree said.
+SELECT c.step_id, c.seq, c.message
+FROM unnest(@step_ids::text[], @seqs::integer[]) AS u (step_id, seq)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = @root_plan_id::text AND p.current_plan_id = @root_plan_id::text
+JOIN actlog.think_act_record AS c ON c.root_plan_id = p.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = p.part;
 
 -- name: RunsOfTree :many
 -- Returns the runs of a tree, as they were started.

@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/optional"
+	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
@@ -23,13 +25,24 @@ type Fork struct {
 	Starter, IdempotencyKey, RequestSHA256 string
 	// Cut says what the fork has of a run as that stands. It may be called again. Its error is that of the fork.
 	Cut func(Forkable) (Forked, error)
+	// Messages are the cycles whose messages Cut needs.
+	Messages []Cycle
+}
+
+// Cycle names a cycle of a tree.
+type Cycle struct {
+	StepID string
+	Seq    int64
 }
 
 // Forkable is a tree of runs, from which another one is to go on.
 type Forkable struct {
-	RootPlanID string
-	Runs       map[string]NewRun // by their plans, as they were started
-	Rows       []TreeRow         // copied plans, too, which are no runs
+	Root     record.Plan               // as it was started
+	Runs     map[string]NewRun         // by their plans, as they were started
+	Rows     []TreeRow                 // copied plans, too, which are no runs
+	Messages map[Cycle]json.RawMessage // of [Fork.Messages], those that there are
+	// Definitions are those of the runs.
+	Definitions map[Pinned]json.RawMessage
 }
 
 // Forked is what a fork has of another run.
@@ -40,10 +53,8 @@ type Forked struct {
 	After []record.Change // to what is copied
 }
 
-// The reasons why nothing goes on from a run, beside those of [Store.Retry].
-var (
-	ErrNoRun = errors.New("it was only recorded: Actlog does not run it, so nothing can go on from it")
-)
+// ErrNoRun means that a plan was only recorded: Actlog does not run it, so nothing can go on from it.
+var ErrNoRun = errors.New("the plan was only recorded: Actlog does not run it, so nothing can go on from it")
 
 // NotEndedError means that a row before that from which a fork goes on has not ended.
 type NotEndedError struct{ At string }
@@ -87,7 +98,7 @@ func (s *Store) fork(ctx context.Context, tx *store.Tx, f Fork) error {
 	if err := tx.Lock(ctx, f.PlanID); err != nil {
 		return err
 	}
-	original, err := forkable(ctx, tx, f.PlanID)
+	original, err := forkable(ctx, tx, f)
 	if err != nil {
 		return err
 	}
@@ -111,17 +122,28 @@ func (s *Store) fork(ctx context.Context, tx *store.Tx, f Fork) error {
 	return tx.WriteOwned(ctx, forked.After)
 }
 
-func forkable(ctx context.Context, tx *store.Tx, planID string) (f Forkable, err error) {
-	rows, err := queries.RunTree(ctx, tx, db.RunTreeParams{RootPlanID: planID, Copies: true})
+func forkable(ctx context.Context, tx *store.Tx, f Fork) (o Forkable, err error) {
+	p, err := queries.RunForkable(ctx, tx, f.PlanID)
 	if err != nil {
-		return f, err
+		return o, pg.Translate(err)
 	}
-	runs, err := queries.RunsOfTree(ctx, tx, planID)
+	rows, err := queries.RunTree(ctx, tx, db.RunTreeParams{RootPlanID: f.PlanID, Copies: true})
 	if err != nil {
-		return f, err
+		return o, err
+	}
+	runs, err := queries.RunsOfTree(ctx, tx, f.PlanID)
+	if err != nil {
+		return o, err
 	}
 
-	f = Forkable{RootPlanID: planID, Rows: treeRows(rows), Runs: map[string]NewRun{}}
+	o = Forkable{
+		Root: record.Plan{
+			Executor: p.Executor, Name: p.Name, Title: p.Title, UserRequest: p.UserRequest, UserID: p.UserID, Tags: p.Tags,
+			Environment: p.Environment, ConversationID: p.ConversationID, ModelName: p.ModelName, Metadata: p.Metadata,
+			Project: p.PlanProject,
+		},
+		Rows: treeRows(rows), Runs: map[string]NewRun{}, Messages: map[Cycle]json.RawMessage{},
+	}
 	for _, r := range runs {
 		run := NewRun{
 			Needs: r.Needs, Agent: optional.Value(r.Agent), ConcurrencyKey: optional.Value(r.ConcurrencyKey), Asked: r.Asked,
@@ -133,22 +155,49 @@ func forkable(ctx context.Context, tx *store.Tx, planID string) (f Forkable, err
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {
 			run.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}
 		}
-		f.Runs[r.PlanID] = run
+		o.Runs[r.PlanID] = run
 	}
 
-	if len(runs) == 0 { // deleted meanwhile
-		return f, record.ErrNotFound
+	if err := o.readDefinitions(ctx, tx, f); err != nil {
+		return o, err
 	}
-	return f, nil
+	return o, o.readMessages(ctx, tx, f)
+}
+
+func (o *Forkable) readDefinitions(ctx context.Context, tx *store.Tx, f Fork) error {
+	rows, err := queries.DefinitionsOfTree(ctx, tx, f.PlanID)
+	o.Definitions = map[Pinned]json.RawMessage{}
+	for _, r := range rows {
+		o.Definitions[Pinned{ID: r.DefinitionID, Version: int(r.Version)}] = r.Body
+	}
+	return err
+}
+
+func (o *Forkable) readMessages(ctx context.Context, tx *store.Tx, f Fork) error {
+	if len(f.Messages) == 0 {
+		return nil
+	}
+
+	p := db.CycleMessagesParams{RootPlanID: f.PlanID}
+	for _, c := range f.Messages {
+		p.StepIds, p.Seqs = append(p.StepIds, c.StepID), append(p.Seqs, int32(c.Seq))
+	}
+	rows, err := queries.CycleMessages(ctx, tx, p)
+	for _, r := range rows {
+		if r.Message != nil {
+			o.Messages[Cycle{r.StepID, int64(r.Seq)}] = r.Message
+		}
+	}
+	return err
 }
 
 // addForked adds the runs of a fork.
 func addForked(ctx context.Context, tx *store.Tx, f Fork, runs []NewRun) error {
-	var q pgx.Batch
+	q := &pgx.Batch{}
 	added := true
 	for i := range runs {
 		r := &runs[i]
-		r.queue(&q).Exec(func(tag pgconn.CommandTag) error {
+		r.queue(q).Exec(func(tag pgconn.CommandTag) error {
 			added = added && tag.RowsAffected() > 0
 			return nil
 		})
@@ -162,7 +211,7 @@ func addForked(ctx context.Context, tx *store.Tx, f Fork, runs []NewRun) error {
 		q.Queue(db.RunFork, from, at, r.IDsOf, []byte(r.Changes), r.RootPlanID, r.PlanID)
 	}
 
-	err := tx.SendBatch(ctx, &q).Close()
+	err := tx.SendBatch(ctx, q).Close()
 	if err == nil && !added {
 		err = errNotAdded
 	}

@@ -118,7 +118,7 @@ func (t *conversation) turns(ctx context.Context) (answer string, err error) {
 		}
 	}
 
-	for n := range t.agent.MaxSteps {
+	for n := range t.step.Copied() + t.agent.MaxSteps {
 		if answer, final, err := t.turn(ctx, n); final || err != nil {
 			return answer, err
 		}
