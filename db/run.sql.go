@@ -959,6 +959,31 @@ func (q *Queries) RunControl(ctx context.Context, db DBTX, arg RunControlParams)
 	return items, nil
 }
 
+const RunDefinition = `-- name: RunDefinition :one
+SELECT d.body, r.changes
+FROM actlog.run AS r
+JOIN actlog.definition AS d ON d.definition_id = r.definition_id AND d.version = r.definition_version
+WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text
+`
+
+type RunDefinitionParams struct {
+	RootPlanID string
+	PlanID     string
+}
+
+type RunDefinitionRow struct {
+	Body    []byte
+	Changes []byte
+}
+
+// Returns the definition of a run, and what is changed in it.
+func (q *Queries) RunDefinition(ctx context.Context, db DBTX, arg RunDefinitionParams) (RunDefinitionRow, error) {
+	row := db.QueryRow(ctx, RunDefinition, arg.RootPlanID, arg.PlanID)
+	var i RunDefinitionRow
+	err := row.Scan(&i.Body, &i.Changes)
+	return i, err
+}
+
 const RunFinish = `-- name: RunFinish :exec
 WITH RECURSIVE below AS (
     SELECT r.root_plan_id, r.plan_id
@@ -1656,7 +1681,7 @@ func (q *Queries) RunSignal(ctx context.Context, db DBTX, arg RunSignalParams) e
 }
 
 const RunStands = `-- name: RunStands :one
-SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of
+SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of, r.forked_from
 FROM actlog.run AS r
 WHERE r.plan_id = $1::text
 ORDER BY r.created_at DESC
@@ -1669,10 +1694,11 @@ type RunStandsRow struct {
 	Done       bool
 	Mismatched bool
 	AgainOf    *string
+	ForkedFrom *string
 }
 
 // Says what the run of a plan should do, whether it has ended, whether its code did other things than are on record, and
-// whose input it has: of the newest, as RunOfPlan.
+// whose input it has, or from which it goes on: of the newest, as RunOfPlan.
 func (q *Queries) RunStands(ctx context.Context, db DBTX, planID string) (RunStandsRow, error) {
 	row := db.QueryRow(ctx, RunStands, planID)
 	var i RunStandsRow
@@ -1682,6 +1708,7 @@ func (q *Queries) RunStands(ctx context.Context, db DBTX, planID string) (RunSta
 		&i.Done,
 		&i.Mismatched,
 		&i.AgainOf,
+		&i.ForkedFrom,
 	)
 	return i, err
 }

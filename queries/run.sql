@@ -612,8 +612,8 @@ LIMIT 1;
 
 -- name: RunStands :one
 -- Says what the run of a plan should do, whether it has ended, whether its code did other things than are on record, and
--- whose input it has: of the newest, as RunOfPlan.
-SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of
+-- whose input it has, or from which it goes on: of the newest, as RunOfPlan.
+SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of, r.forked_from
 FROM actlog.run AS r
 WHERE r.plan_id = @plan_id::text
 ORDER BY r.created_at DESC
@@ -877,6 +877,13 @@ SELECT
     COALESCE(r.ids_of, r.plan_id)::text AS ids_of, r.changes
 FROM actlog.run AS r
 WHERE r.root_plan_id = @root_plan_id::text;
+
+-- name: RunDefinition :one
+-- Returns the definition of a run, and what is changed in it.
+SELECT d.body, r.changes
+FROM actlog.run AS r
+JOIN actlog.definition AS d ON d.definition_id = r.definition_id AND d.version = r.definition_version
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
 -- name: RunFork :exec
 -- Notes of a run from which one, and from which row of it, it goes on, if it is a root; of which plan its ids follow, and what

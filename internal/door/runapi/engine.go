@@ -17,6 +17,8 @@ type Starter interface {
 	// those of [engine.Engine].
 	Retry(ctx context.Context, r engine.RetryRequest) error
 	Again(ctx context.Context, r engine.AgainRequest) (engine.Started, error)
+	// Fork starts a run that goes on from a row of another one. Its errors are those of [engine.Engine].
+	Fork(ctx context.Context, r engine.ForkRequest) (engine.Started, error)
 	// PutSchedule defines a schedule for somebody, and reports whether it is new. The error is one of Start, or
 	// [runstore.ErrOfFile].
 	PutSchedule(ctx context.Context, name string, d define.Schedule, starter string) (isNew bool, err error)

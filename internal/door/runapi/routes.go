@@ -38,6 +38,7 @@ func (s *Server) Routes() []httpd.Route {
 		route(post, "/api/v1/runs/:planId/resume", httpd.ScopeRun, s.control(runstore.Resume)),
 		route(post, "/api/v1/runs/:planId/retry", httpd.ScopeRun, s.retry),
 		route(post, "/api/v1/runs/:planId/again", httpd.ScopeRun, s.again),
+		route(post, "/api/v1/runs/:planId/fork", httpd.ScopeRun, s.fork),
 		route(post, "/api/v1/bulk", httpd.ScopeRun, s.bulk),
 		route(get, "/api/v1/bulk/:bulkId", httpd.ScopeRead, s.bulkJob),
 		route(post, "/api/v1/bulk/:bulkId/stop", httpd.ScopeRun, s.stopBulk),

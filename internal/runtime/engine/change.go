@@ -289,6 +289,16 @@ func changedDefinition(definition, changes json.RawMessage) (json.RawMessage, er
 	return definition, nil
 }
 
+// AgentIn returns the definition of an agent in that of a run, with what is changed in it; nil: it has none.
+func AgentIn(definition, changes json.RawMessage, agent string) (*define.Definition, error) {
+	changed, err := changedDefinition(definition, changes)
+	if err != nil {
+		return nil, err
+	}
+	_, d, err := definitionChange{agent, json.RawMessage(`{}`)}.apply(changed)
+	return d, err
+}
+
 // apply changes the definition of the agent wherever it stands in another one. changed is that of the agent; nil: there
 // is none.
 func (c definitionChange) apply(to json.RawMessage) (after json.RawMessage, changed *define.Definition, err error) {

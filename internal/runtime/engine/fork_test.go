@@ -118,7 +118,7 @@ func TestForkChanges(t *testing.T) {
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(
 		[]scriptmodel.ToolCall{call("say", object{"name": "1"})}, []scriptmodel.ToolCall{call("say", object{"name": "2"})},
 		terminate("done"))}},
-		map[string]define.Definition{"a": {SystemPrompt: "Be kind.", Tools: []string{"say"}}}, []tool.Tool{say, other})
+		map[string]define.Definition{"a": {Agent: "a", SystemPrompt: "Be kind.", Tools: []string{"say"}}}, []tool.Tool{say, other})
 	h.Work(h.Engine)
 	id := h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{ToolCalls: 9} })
 	step := h.Step(h.Await(id, record.Completed))

@@ -96,6 +96,10 @@ func (nothing) Again(context.Context, engine.AgainRequest) (engine.Started, erro
 	return engine.Started{}, record.ErrNotFound
 }
 
+func (nothing) Fork(context.Context, engine.ForkRequest) (engine.Started, error) {
+	return engine.Started{}, record.ErrNotFound
+}
+
 func (nothing) PutSchedule(context.Context, string, define.Schedule, string) (bool, error) {
 	return false, &engine.UnknownError{Kind: "agent"}
 }
