@@ -90,6 +90,46 @@ func (q *Queries) ControlByKey(ctx context.Context, db DBTX, arg ControlByKeyPar
 	return request_sha256, err
 }
 
+const CycleMessages = `-- name: CycleMessages :many
+SELECT c.step_id, c.seq, c.message
+FROM unnest($1::text[], $2::integer[]) AS u (step_id, seq)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = $3::text AND p.current_plan_id = $3::text
+JOIN actlog.think_act_record AS c ON c.root_plan_id = p.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = p.part
+`
+
+type CycleMessagesParams struct {
+	StepIds    []string
+	Seqs       []int32
+	RootPlanID string
+}
+
+type CycleMessagesRow struct {
+	StepID  string
+	Seq     int32
+	Message []byte
+}
+
+// Returns what the models of some cycles of a tree said.
+func (q *Queries) CycleMessages(ctx context.Context, db DBTX, arg CycleMessagesParams) ([]CycleMessagesRow, error) {
+	rows, err := db.Query(ctx, CycleMessages, arg.StepIds, arg.Seqs, arg.RootPlanID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CycleMessagesRow
+	for rows.Next() {
+		var i CycleMessagesRow
+		if err := rows.Scan(&i.StepID, &i.Seq, &i.Message); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DefinitionBody = `-- name: DefinitionBody :one
 SELECT d.body FROM actlog.definition AS d WHERE d.definition_id = $1::text AND d.version = $2::integer
 `
@@ -187,6 +227,41 @@ func (q *Queries) DefinitionPin(ctx context.Context, db DBTX, arg DefinitionPinP
 	var version int32
 	err := row.Scan(&version)
 	return version, err
+}
+
+const DefinitionsOfTree = `-- name: DefinitionsOfTree :many
+SELECT d.definition_id, d.version, d.body
+FROM actlog.definition AS d
+WHERE (d.definition_id, d.version) IN (
+    SELECT r.definition_id, r.definition_version FROM actlog.run AS r WHERE r.root_plan_id = $1::text
+)
+`
+
+type DefinitionsOfTreeRow struct {
+	DefinitionID string
+	Version      int32
+	Body         []byte
+}
+
+// Returns the definitions of the runs of a tree.
+func (q *Queries) DefinitionsOfTree(ctx context.Context, db DBTX, rootPlanID string) ([]DefinitionsOfTreeRow, error) {
+	rows, err := db.Query(ctx, DefinitionsOfTree, rootPlanID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DefinitionsOfTreeRow
+	for rows.Next() {
+		var i DefinitionsOfTreeRow
+		if err := rows.Scan(&i.DefinitionID, &i.Version, &i.Body); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const RunAdd = `-- name: RunAdd :execrows
@@ -447,7 +522,7 @@ asked AS MATERIALIZED ( -- the places that a run would take for its tree; none, 
         SELECT t.root_plan_id, t.plan_id, t.begins, t.n, row_number() OVER (PARTITION BY t.root_plan_id ORDER BY t.n) AS in_tree FROM ordered AS t WHERE t.begins
     ) AS o
     CROSS JOIN LATERAL (
-        SELECT root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth, parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, worker_id, epoch, due_at, signals, seen, takeovers, desired, done, created_at, claimed_at, done_at, first_claimed_at, starter, project, lost, worked, clock, clock_from, clock_ran, release, mismatch, mismatch_at, ended_before, anew, parent_attempt, again_of, asked, start_at, expires_at, schedule, tick_at, queued, priority, concurrency_key, agent, placed, keyed, blocked, unread FROM actlog.run AS y WHERE y.root_plan_id = o.root_plan_id AND y.plan_id = o.root_plan_id OFFSET 0
+        SELECT root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth, parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, worker_id, epoch, due_at, signals, seen, takeovers, desired, done, created_at, claimed_at, done_at, first_claimed_at, starter, project, lost, worked, clock, clock_from, clock_ran, release, mismatch, mismatch_at, ended_before, anew, parent_attempt, again_of, asked, start_at, expires_at, schedule, tick_at, queued, priority, concurrency_key, agent, placed, keyed, blocked, unread, forked_from, forked_at, ids_of, changes FROM actlog.run AS y WHERE y.root_plan_id = o.root_plan_id AND y.plan_id = o.root_plan_id OFFSET 0
     ) AS k
     CROSS JOIN LATERAL unnest(
         CASE WHEN k.placed THEN '{}' ELSE actlog.places_of(k.agent, k.project, k.owner, k.root_plan_id) END
@@ -653,7 +728,8 @@ SELECT
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.priority,
     r.epoch, r.takeovers, r.lost, u.desired::text AS desired,
     EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
-    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt, r.unread
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt, r.unread,
+    COALESCE(r.ids_of, '')::text AS ids_of, r.changes
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS u (root_plan_id, plan_id, epoch, desired)
 JOIN actlog.run AS r ON r.root_plan_id = u.root_plan_id AND r.plan_id = u.plan_id
 WHERE r.worker_id = $5::text AND r.epoch = u.epoch
@@ -696,6 +772,8 @@ type RunClaimedRow struct {
 	Anew              bool
 	ParentAttempt     *int32
 	Unread            int32
+	IdsOf             string
+	Changes           []byte
 }
 
 // Returns runs that a worker has claimed. What they should do is what RunClaim returned: it may have changed since.
@@ -743,6 +821,8 @@ func (q *Queries) RunClaimed(ctx context.Context, db DBTX, arg RunClaimedParams)
 			&i.Anew,
 			&i.ParentAttempt,
 			&i.Unread,
+			&i.IdsOf,
+			&i.Changes,
 		); err != nil {
 			return nil, err
 		}
@@ -881,6 +961,31 @@ func (q *Queries) RunControl(ctx context.Context, db DBTX, arg RunControlParams)
 	return items, nil
 }
 
+const RunDefinition = `-- name: RunDefinition :one
+SELECT d.body, r.changes
+FROM actlog.run AS r
+JOIN actlog.definition AS d ON d.definition_id = r.definition_id AND d.version = r.definition_version
+WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text
+`
+
+type RunDefinitionParams struct {
+	RootPlanID string
+	PlanID     string
+}
+
+type RunDefinitionRow struct {
+	Body    []byte
+	Changes []byte
+}
+
+// Returns the definition of a run, and what is changed in it.
+func (q *Queries) RunDefinition(ctx context.Context, db DBTX, arg RunDefinitionParams) (RunDefinitionRow, error) {
+	row := db.QueryRow(ctx, RunDefinition, arg.RootPlanID, arg.PlanID)
+	var i RunDefinitionRow
+	err := row.Scan(&i.Body, &i.Changes)
+	return i, err
+}
+
 const RunFinish = `-- name: RunFinish :exec
 WITH RECURSIVE below AS (
     SELECT r.root_plan_id, r.plan_id
@@ -942,6 +1047,90 @@ type RunFitsParams struct {
 func (q *Queries) RunFits(ctx context.Context, db DBTX, arg RunFitsParams) error {
 	_, err := db.Exec(ctx, RunFits, arg.Release, arg.RootPlanID, arg.PlanID)
 	return err
+}
+
+const RunFork = `-- name: RunFork :exec
+UPDATE actlog.run AS r
+SET forked_from = $1::text, forked_at = $2::text, ids_of = $3::text,
+    changes = $4::json
+WHERE r.root_plan_id = $5::text AND r.plan_id = $6::text
+`
+
+type RunForkParams struct {
+	ForkedFrom *string
+	ForkedAt   *string
+	IdsOf      string
+	Changes    []byte
+	RootPlanID string
+	PlanID     string
+}
+
+// Notes of a run from which one, and from which row of it, it goes on, if it is a root; of which plan its ids follow, and what
+// is changed in its definition.
+func (q *Queries) RunFork(ctx context.Context, db DBTX, arg RunForkParams) error {
+	_, err := db.Exec(ctx, RunFork,
+		arg.ForkedFrom,
+		arg.ForkedAt,
+		arg.IdsOf,
+		arg.Changes,
+		arg.RootPlanID,
+		arg.PlanID,
+	)
+	return err
+}
+
+const RunForkable = `-- name: RunForkable :one
+SELECT r.root_plan_id, r.plan_id, r.project,
+    EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day) AS dropped,
+    p.executor, p.name, p.title, p.user_request, p.user_id, p.tags, p.environment, p.conversation_id, p.model_name, p.metadata,
+    p.project AS plan_project
+FROM actlog.run AS r
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+WHERE r.plan_id = $1::text
+ORDER BY r.created_at DESC
+LIMIT 1
+`
+
+type RunForkableRow struct {
+	RootPlanID     string
+	PlanID         string
+	Project        string
+	Dropped        bool
+	Executor       *string
+	Name           *string
+	Title          *string
+	UserRequest    *string
+	UserID         *string
+	Tags           []string
+	Environment    *string
+	ConversationID *string
+	ModelName      *string
+	Metadata       []byte
+	PlanProject    *string
+}
+
+// Returns a run that another one is to go on from: the newest run of a plan, with what the fork has of its plan.
+func (q *Queries) RunForkable(ctx context.Context, db DBTX, planID string) (RunForkableRow, error) {
+	row := db.QueryRow(ctx, RunForkable, planID)
+	var i RunForkableRow
+	err := row.Scan(
+		&i.RootPlanID,
+		&i.PlanID,
+		&i.Project,
+		&i.Dropped,
+		&i.Executor,
+		&i.Name,
+		&i.Title,
+		&i.UserRequest,
+		&i.UserID,
+		&i.Tags,
+		&i.Environment,
+		&i.ConversationID,
+		&i.ModelName,
+		&i.Metadata,
+		&i.PlanProject,
+	)
+	return i, err
 }
 
 const RunGain = `-- name: RunGain :exec
@@ -1508,7 +1697,7 @@ func (q *Queries) RunSignal(ctx context.Context, db DBTX, arg RunSignalParams) e
 }
 
 const RunStands = `-- name: RunStands :one
-SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of
+SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of, r.forked_from
 FROM actlog.run AS r
 WHERE r.plan_id = $1::text
 ORDER BY r.created_at DESC
@@ -1521,10 +1710,11 @@ type RunStandsRow struct {
 	Done       bool
 	Mismatched bool
 	AgainOf    *string
+	ForkedFrom *string
 }
 
 // Says what the run of a plan should do, whether it has ended, whether its code did other things than are on record, and
-// whose input it has: of the newest, as RunOfPlan.
+// whose input it has, or from which it goes on: of the newest, as RunOfPlan.
 func (q *Queries) RunStands(ctx context.Context, db DBTX, planID string) (RunStandsRow, error) {
 	row := db.QueryRow(ctx, RunStands, planID)
 	var i RunStandsRow
@@ -1534,6 +1724,7 @@ func (q *Queries) RunStands(ctx context.Context, db DBTX, planID string) (RunSta
 		&i.Done,
 		&i.Mismatched,
 		&i.AgainOf,
+		&i.ForkedFrom,
 	)
 	return i, err
 }
@@ -1578,32 +1769,37 @@ const RunTree = `-- name: RunTree :many
 SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, COALESCE(r.parent_attempt, 1)::integer AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
     COALESCE(p.attempt, 1)::integer AS attempt, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
     p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result,
-    false AS has_metadata, false AS has_progress, r.limits, r.executor
+    false AS has_metadata, false AS has_progress, r.limits, COALESCE(r.executor, '')::text AS executor, p.start_time AS began_at, ''::text AS agent
 FROM actlog.plan_execution_record AS p
-JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
-WHERE p.root_plan_id = $1::text
+LEFT JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
+WHERE p.root_plan_id = $1::text AND (r.plan_id IS NOT NULL OR $2::boolean)
 UNION ALL
 SELECT 'agentExecution', a.shown_plan_id, a.step_id, COALESCE(a.step_index, 0), 0, '', COALESCE(a.attempt, 1), a.state, COALESCE(a.error_kind, ''),
-    a.start_time, a.end_time, NULL, false, false, false, false, NULL, ''
+    a.start_time, a.end_time, NULL, false, false, false, false, NULL, '', LEAST(actlog.first_start(a.attempts), a.start_time), COALESCE(a.agent_name, '')
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = $1::text
 UNION ALL
 SELECT 'thinkAct', a.shown_plan_id, c.step_id, 0, c.seq, '', COALESCE(c.attempt, 1), c.state, COALESCE(c.error_kind, ''),
-    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, ''
+    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, '', LEAST((SELECT min((e ->> 'thinkStartTime') COLLATE "C")::timestamptz FROM jsonb_array_elements(c.attempts) AS e), c.think_start_time), ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.think_act_record AS c ON c.root_plan_id = $1::text AND c.step_id = a.step_id AND c.part = a.part
 WHERE a.root_plan_id = $1::text
 UNION ALL
 SELECT 'actTool', a.shown_plan_id, t.step_id, COALESCE(t.call_index, 0), t.seq, t.tool_call_id, COALESCE(t.attempt, 1), t.state, COALESCE(t.error_kind, ''),
-    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, ''
+    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, '', LEAST(actlog.first_start(t.attempts), t.start_time), ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.act_tool_info AS t ON t.root_plan_id = $1::text AND t.step_id = a.step_id AND t.part = a.part
 WHERE a.root_plan_id = $1::text
 UNION ALL
-SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, ''
+SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, '', w.start_time, ''
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = $1::text AND w.state = 'WAITING'
 `
+
+type RunTreeParams struct {
+	RootPlanID string
+	Copies     bool
+}
 
 type RunTreeRow struct {
 	Kind           string
@@ -1624,13 +1820,16 @@ type RunTreeRow struct {
 	HasProgress    bool
 	Limits         []byte
 	Executor       string
+	BeganAt        *time.Time
+	Agent          string
 }
 
 // Returns what is on record of the runs of a tree: their plans with their executors, steps, cycles, tool calls and open waits. The
 // times of a cycle are those of its model call. has_message: the model of a cycle has answered, in this attempt or in one
-// before. has_result: a call has a result that is not empty.
-func (q *Queries) RunTree(ctx context.Context, db DBTX, rootPlanID string) ([]RunTreeRow, error) {
-	rows, err := db.Query(ctx, RunTree, rootPlanID)
+// before. has_result: a call has a result that is not empty. began_at: when its first attempt began. Copied plans are no runs; they
+// are returned if the caller wants copies.
+func (q *Queries) RunTree(ctx context.Context, db DBTX, arg RunTreeParams) ([]RunTreeRow, error) {
+	rows, err := db.Query(ctx, RunTree, arg.RootPlanID, arg.Copies)
 	if err != nil {
 		return nil, err
 	}
@@ -1657,6 +1856,8 @@ func (q *Queries) RunTree(ctx context.Context, db DBTX, rootPlanID string) ([]Ru
 			&i.HasProgress,
 			&i.Limits,
 			&i.Executor,
+			&i.BeganAt,
+			&i.Agent,
 		); err != nil {
 			return nil, err
 		}
@@ -1844,6 +2045,74 @@ func (q *Queries) RunWanted(ctx context.Context, db DBTX, arg RunWantedParams) (
 			&i.Unread,
 			&i.Interrupts,
 			&i.Interrupted,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RunsOfTree = `-- name: RunsOfTree :many
+SELECT
+    r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, array_remove(r.needs, 'release:' || r.release)::text[] AS needs,
+    r.input, r.limits, r.depth, r.starter, r.project, r.priority, r.concurrency_key, r.agent, r.asked,
+    COALESCE(r.ids_of, r.plan_id)::text AS ids_of, r.changes
+FROM actlog.run AS r
+WHERE r.root_plan_id = $1::text
+`
+
+type RunsOfTreeRow struct {
+	PlanID            string
+	Executor          string
+	Name              *string
+	DefinitionID      *string
+	DefinitionVersion *int32
+	Needs             []string
+	Input             []byte
+	Limits            []byte
+	Depth             int32
+	Starter           string
+	Project           string
+	Priority          int16
+	ConcurrencyKey    *string
+	Agent             *string
+	Asked             []byte
+	IdsOf             string
+	Changes           []byte
+}
+
+// Returns the runs of a tree, as they were started.
+func (q *Queries) RunsOfTree(ctx context.Context, db DBTX, rootPlanID string) ([]RunsOfTreeRow, error) {
+	rows, err := db.Query(ctx, RunsOfTree, rootPlanID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RunsOfTreeRow
+	for rows.Next() {
+		var i RunsOfTreeRow
+		if err := rows.Scan(
+			&i.PlanID,
+			&i.Executor,
+			&i.Name,
+			&i.DefinitionID,
+			&i.DefinitionVersion,
+			&i.Needs,
+			&i.Input,
+			&i.Limits,
+			&i.Depth,
+			&i.Starter,
+			&i.Project,
+			&i.Priority,
+			&i.ConcurrencyKey,
+			&i.Agent,
+			&i.Asked,
+			&i.IdsOf,
+			&i.Changes,
 		); err != nil {
 			return nil, err
 		}

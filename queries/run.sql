@@ -150,33 +150,34 @@ SELECT l.kind, l.plan_id, l.step_id, l.seq, l.id, l.attempt, l.state, l.thinks, 
 -- name: RunTree :many
 -- Returns what is on record of the runs of a tree: their plans with their executors, steps, cycles, tool calls and open waits. The
 -- times of a cycle are those of its model call. has_message: the model of a cycle has answered, in this attempt or in one
--- before. has_result: a call has a result that is not empty.
+-- before. has_result: a call has a result that is not empty. began_at: when its first attempt began. Copied plans are no runs; they
+-- are returned if the caller wants copies.
 SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, COALESCE(r.parent_attempt, 1)::integer AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
     COALESCE(p.attempt, 1)::integer AS attempt, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
     p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result,
-    false AS has_metadata, false AS has_progress, r.limits, r.executor
+    false AS has_metadata, false AS has_progress, r.limits, COALESCE(r.executor, '')::text AS executor, p.start_time AS began_at, ''::text AS agent
 FROM actlog.plan_execution_record AS p
-JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
-WHERE p.root_plan_id = @root_plan_id::text
+LEFT JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
+WHERE p.root_plan_id = @root_plan_id::text AND (r.plan_id IS NOT NULL OR @copies::boolean)
 UNION ALL
 SELECT 'agentExecution', a.shown_plan_id, a.step_id, COALESCE(a.step_index, 0), 0, '', COALESCE(a.attempt, 1), a.state, COALESCE(a.error_kind, ''),
-    a.start_time, a.end_time, NULL, false, false, false, false, NULL, ''
+    a.start_time, a.end_time, NULL, false, false, false, false, NULL, '', LEAST(actlog.first_start(a.attempts), a.start_time), COALESCE(a.agent_name, '')
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
 SELECT 'thinkAct', a.shown_plan_id, c.step_id, 0, c.seq, '', COALESCE(c.attempt, 1), c.state, COALESCE(c.error_kind, ''),
-    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, ''
+    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, '', LEAST((SELECT min((e ->> 'thinkStartTime') COLLATE "C")::timestamptz FROM jsonb_array_elements(c.attempts) AS e), c.think_start_time), ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.think_act_record AS c ON c.root_plan_id = @root_plan_id::text AND c.step_id = a.step_id AND c.part = a.part
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
 SELECT 'actTool', a.shown_plan_id, t.step_id, COALESCE(t.call_index, 0), t.seq, t.tool_call_id, COALESCE(t.attempt, 1), t.state, COALESCE(t.error_kind, ''),
-    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, ''
+    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, '', LEAST(actlog.first_start(t.attempts), t.start_time), ''
 FROM actlog.agent_execution_record AS a
 JOIN actlog.act_tool_info AS t ON t.root_plan_id = @root_plan_id::text AND t.step_id = a.step_id AND t.part = a.part
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
-SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, ''
+SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, '', w.start_time, ''
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = @root_plan_id::text AND w.state = 'WAITING';
 
@@ -529,7 +530,8 @@ SELECT
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.priority,
     r.epoch, r.takeovers, r.lost, u.desired::text AS desired,
     EXISTS (SELECT FROM actlog.model_wait AS w WHERE w.root_plan_id = r.root_plan_id AND w.plan_id = r.plan_id) AS awaits_models,
-    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt, r.unread
+    r.release, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.ended_before, r.anew, r.parent_attempt, r.unread,
+    COALESCE(r.ids_of, '')::text AS ids_of, r.changes
 FROM unnest(@root_plan_ids::text[], @plan_ids::text[], @epochs::bigint[], @desired::text[]) AS u (root_plan_id, plan_id, epoch, desired)
 JOIN actlog.run AS r ON r.root_plan_id = u.root_plan_id AND r.plan_id = u.plan_id
 WHERE r.worker_id = @worker_id::text AND r.epoch = u.epoch;
@@ -631,8 +633,8 @@ LIMIT 1;
 
 -- name: RunStands :one
 -- Says what the run of a plan should do, whether it has ended, whether its code did other things than are on record, and
--- whose input it has: of the newest, as RunOfPlan.
-SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of
+-- whose input it has, or from which it goes on: of the newest, as RunOfPlan.
+SELECT r.root_plan_id, r.desired, r.done, (r.mismatch IS NOT NULL)::boolean AS mismatched, r.again_of, r.forked_from
 FROM actlog.run AS r
 WHERE r.plan_id = @plan_id::text
 ORDER BY r.created_at DESC
@@ -861,3 +863,54 @@ WHERE a.root_plan_id = @root_plan_id::text AND a.shown_plan_id IN (SELECT b.plan
 UPDATE actlog.run AS r
 SET desired = 'CANCEL', signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
 WHERE r.root_plan_id = @root_plan_id::text AND NOT r.done AND r.desired <> 'CANCEL';
+
+-- name: RunForkable :one
+-- Returns a run that another one is to go on from: the newest run of a plan, with what the fork has of its plan.
+SELECT r.root_plan_id, r.plan_id, r.project,
+    EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day) AS dropped,
+    p.executor, p.name, p.title, p.user_request, p.user_id, p.tags, p.environment, p.conversation_id, p.model_name, p.metadata,
+    p.project AS plan_project
+FROM actlog.run AS r
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+WHERE r.plan_id = @plan_id::text
+ORDER BY r.created_at DESC
+LIMIT 1;
+
+-- name: DefinitionsOfTree :many
+-- Returns the definitions of the runs of a tree.
+SELECT d.definition_id, d.version, d.body
+FROM actlog.definition AS d
+WHERE (d.definition_id, d.version) IN (
+    SELECT r.definition_id, r.definition_version FROM actlog.run AS r WHERE r.root_plan_id = @root_plan_id::text
+);
+
+-- name: CycleMessages :many
+-- Returns what the models of some cycles of a tree said.
+SELECT c.step_id, c.seq, c.message
+FROM unnest(@step_ids::text[], @seqs::integer[]) AS u (step_id, seq)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = @root_plan_id::text AND p.current_plan_id = @root_plan_id::text
+JOIN actlog.think_act_record AS c ON c.root_plan_id = p.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = p.part;
+
+-- name: RunsOfTree :many
+-- Returns the runs of a tree, as they were started.
+SELECT
+    r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, array_remove(r.needs, 'release:' || r.release)::text[] AS needs,
+    r.input, r.limits, r.depth, r.starter, r.project, r.priority, r.concurrency_key, r.agent, r.asked,
+    COALESCE(r.ids_of, r.plan_id)::text AS ids_of, r.changes
+FROM actlog.run AS r
+WHERE r.root_plan_id = @root_plan_id::text;
+
+-- name: RunDefinition :one
+-- Returns the definition of a run, and what is changed in it.
+SELECT d.body, r.changes
+FROM actlog.run AS r
+JOIN actlog.definition AS d ON d.definition_id = r.definition_id AND d.version = r.definition_version
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
+
+-- name: RunFork :exec
+-- Notes of a run from which one, and from which row of it, it goes on, if it is a root; of which plan its ids follow, and what
+-- is changed in its definition.
+UPDATE actlog.run AS r
+SET forked_from = sqlc.narg('forked_from')::text, forked_at = sqlc.narg('forked_at')::text, ids_of = @ids_of::text,
+    changes = sqlc.narg('changes')::json
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;

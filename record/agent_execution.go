@@ -31,6 +31,10 @@ type AgentExecution struct {
 	ModelName        *string         `record:"modelName,name"`
 	SpanID           *string         `record:"spanId,id"`
 	Metadata         json.RawMessage `record:"metadata,object"`
+
+	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// counts in no figure.
+	ForkedFrom *string `record:"forkedFrom,id"`
 }
 
 // Kind implements [Change].

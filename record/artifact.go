@@ -12,6 +12,10 @@ type Artifact struct {
 	ToolCallID *string         `record:"toolCallId,id"`
 	Type       *string         `record:"type,name"`
 	Value      json.RawMessage `record:"value,json"`
+
+	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// counts in no figure.
+	ForkedFrom *string `record:"forkedFrom,id"`
 }
 
 // Kind implements [Change].

@@ -43,6 +43,10 @@ type Plan struct {
 	// StartedBy is a [StartedBy] in JSON, of a root plan only.
 	StartedBy json.RawMessage `record:"startedBy,startedBy"`
 	Attempt   *int64          `record:"attempt,attempt,min=1,small"`
+
+	// ForkedFrom is the plan of another run that this one is a copy of, as plan:PLAN; nil: it is none. A copied sub-plan
+	// counts in no figure; a root plan does, with what is its own.
+	ForkedFrom *string `record:"forkedFrom,id"`
 }
 
 // Kind implements [Change].

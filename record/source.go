@@ -18,6 +18,10 @@ type Source struct {
 	Description    *string         `record:"description,text"`
 	RelevanceScore *float64        `record:"relevanceScore,fraction"`
 	Metadata       json.RawMessage `record:"metadata,object"`
+
+	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// counts in no figure.
+	ForkedFrom *string `record:"forkedFrom,id"`
 }
 
 // SourceType says what a source reference leads to.

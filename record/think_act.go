@@ -70,6 +70,9 @@ type ThinkAct struct {
 	// Messages are what people and programs said to the run, and the model was told from this cycle on: a list of
 	// objects, each a [SteeringMessage].
 	Messages json.RawMessage `record:"messages,objects"`
+	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// counts in no figure.
+	ForkedFrom *string `record:"forkedFrom,id"`
 }
 
 // Fallback says why a model did not answer a cycle, so that the next one of its list was asked.

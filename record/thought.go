@@ -18,6 +18,10 @@ type Thought struct {
 	RelatedOperations []string     `record:"relatedOperations,name"`
 	Confidence        *float64     `record:"confidence,fraction"`
 	Time              *time.Time   `record:"time"`
+
+	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// counts in no figure.
+	ForkedFrom *string `record:"forkedFrom,id"`
 }
 
 // ThoughtType is the type of an entry of the reasoning log.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,9 +81,16 @@ func exampleOf(path, method string) string {
 	return "{}"
 }
 
-// runs reports whether an operation starts a run. A server without a runtime refuses it with a status.
-func (r request) runs() (status int, starts bool) {
+// runs reports whether an operation is one of the runtime. A server without one refuses it with a status.
+func (r request) runs() (status int, runs bool) {
+	last := r.route[strings.LastIndex(r.route, "/"):]
 	switch {
+	case slices.Contains([]string{"/retry", "/again", "/fork"}, last):
+		return http.StatusNotFound, true
+	case strings.HasPrefix(r.route, "/api/v1/schedules/") && r.method == http.MethodPost:
+		return http.StatusNotFound, true
+	case strings.HasPrefix(r.route, "/api/v1/schedules/") && r.method == http.MethodPut:
+		return http.StatusUnprocessableEntity, true
 	case r.route == "/api/v1/runs" && r.method == http.MethodPost:
 		return http.StatusUnprocessableEntity, true
 	case r.route == "/api/plan":
@@ -129,7 +137,7 @@ func (r request) needs() httpd.Scope {
 }
 
 func (r request) do(c *client, header ...string) answer {
-	if r.method == http.MethodPost {
+	if r.method == http.MethodPost || r.method == http.MethodPut {
 		return c.Do(r.method, r.path, strings.NewReader(r.body), append(header, "Content-Type", "application/json")...)
 	}
 	return c.Do(r.method, r.path, nil, header...)

@@ -54,6 +54,8 @@ type runJSON struct {
 	Attempt  int64         `json:"attempt"`
 	Attempts []attemptJSON `json:"attempts"`
 	AgainOf  *string       `json:"againOf"`
+	// ForkedFrom is the row of another run from which it goes on; null: of none.
+	ForkedFrom *forkedJSON `json:"forkedFrom"`
 	placeJSON
 	Figures   wire.Figures `json:"figures"`
 	Total     wire.Figures `json:"total"`
@@ -96,8 +98,9 @@ func toRun(d *runstore.RunDetail) runJSON {
 		WaitingFor: orEmpty(d.WaitingFor), DueAt: d.DueAt, StartAt: d.StartAt, ExpiresAt: d.ExpiresAt,
 		Schedule:  ofTick(d.Schedule, d.TickAt),
 		Takeovers: d.Takeovers, Attempt: attempt, Attempts: attempts, AgainOf: d.AgainOf,
-		placeJSON: placeJSON{d.Priority, d.ConcurrencyKey},
-		Figures:   wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
+		ForkedFrom: forked(d.RunForkedFrom, d.RunForkedAt),
+		placeJSON:  placeJSON{d.Priority, d.ConcurrencyKey},
+		Figures:    wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
 		CreatedAt: d.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
 	}
 }

@@ -72,7 +72,7 @@ func (s *Server) parked(c echo.Context, v *runView) error {
 func (v *runView) pending() bool { return v.Rows[0].Shown() == record.Pending }
 
 // control asks a run for something: one that goes on, and all below it, to stop, to pause or to go on; one that has
-// ended to go on, or to be run again.
+// ended to go on, or to be run again; or for a new one that continues from a row.
 func (s *Server) control(c echo.Context) error {
 	sent, err := s.form(c)
 	if err != nil {
@@ -101,8 +101,10 @@ func (s *Server) control(c echo.Context) error {
 			PlanID: planID, Text: sent.Get("text"), By: runstore.Who{Name: httpd.KeyOf(c)}, IdempotencyKey: sent.Get("key"),
 			Body: []byte(sent.Get("text")),
 		})
+	case what == "fork":
+		to, err = s.fork(c, v, sent)
 	default:
-		return httpd.BadField("action", "must be stop, pause, resume, say, retry or again")
+		return httpd.BadField("action", "must be stop, pause, resume, say, retry, again or fork")
 	}
 
 	p := new(httpd.Problem)

@@ -83,6 +83,7 @@ type detailView struct {
 
 	plan   *decision.Plan // that is to be accepted; nil: none is
 	answer *answerView    // how the row is answered; nil: it is no open question
+	fork   *forkView      // how a new run continues from the row; nil: none can
 	wrong  string         // what is wrong with an answer for which there is no form any more
 }
 
@@ -104,6 +105,10 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 		return err
 	}
 	if v.detail.started, err = s.started(c, v); err != nil {
+		return err
+	}
+
+	if v.detail.fork, err = s.forking(c, v); err != nil {
 		return err
 	}
 

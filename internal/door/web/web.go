@@ -40,6 +40,7 @@ type Starter interface {
 	StartRun(ctx context.Context, starter string, body []byte, idempotencyKey string) (planID string, err error)
 	RetryRun(ctx context.Context, r engine.RetryRequest) error
 	RunAgain(ctx context.Context, r engine.AgainRequest) (planID string, err error)
+	ForkRun(ctx context.Context, r engine.ForkRequest) (planID string, err error)
 	Say(ctx context.Context, r engine.SayRequest) (runstore.Message, error)
 	PauseSchedule(ctx context.Context, name string, paused bool) error
 	RunSchedule(ctx context.Context, name, starter string) (planID string, err error)

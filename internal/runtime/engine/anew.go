@@ -67,7 +67,7 @@ func (o *reopening) callAnew(c runstore.TreeRow) {
 	}
 	forget(c, next)
 	o.add(next)
-	if sub, began := o.began[c.ID]; began && !o.plans[sub].State.Terminal() { // it would go on beside the new one
+	if sub, began := o.lastBegan(c.ID); began && !o.plans[sub].State.Terminal() { // it would go on beside the new one
 		o.open.Stopped = append(o.open.Stopped, sub)
 	}
 }

@@ -17,9 +17,9 @@ func (r *Run) Thought(number int, t record.Thought) {
 	if t.Content != nil {
 		t.Content = new(r.redact(*t.Content))
 	}
-	t.ThoughtID = derive("thought-", r.run.PlanID, number)
+	t.ThoughtID = derive("thought-", r.idsOf(), number)
 	if r.retried() && r.saysOther(&t) {
-		t.ThoughtID = derive("thought-", r.run.PlanID, number, *r.plan.Attempt)
+		t.ThoughtID = derive("thought-", r.idsOf(), number, *r.plan.Attempt)
 	}
 	r.addThought(t)
 }

@@ -32,8 +32,8 @@ type candidates struct {
 func (r *Run) candidates(first Model) *candidates {
 	c := &candidates{run: r, models: []Model{first}, at: -1, why: []record.Fallback{}}
 	for _, name := range model.PatienceWith(first.Model).Fallback {
-		if m, ok := r.parts.Model(name); ok {
-			c.models = append(c.models, Model{m, name})
+		if m, err := r.Model(name); err == nil { // else this worker does not have it
+			c.models = append(c.models, m)
 		}
 	}
 	return c

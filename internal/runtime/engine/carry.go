@@ -78,7 +78,10 @@ func (r *Run) load(ctx context.Context) error {
 	}
 
 	if r.run.Definition.ID != "" {
-		if r.definition, err = r.engine.store.Definition(ctx, r.run.Definition); err != nil {
+		if r.definition, err = r.engine.store.Definition(ctx, r.run.Definition); err == nil {
+			r.definition, err = changedDefinition(r.definition, r.run.Changes)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -91,7 +94,7 @@ func (r *Run) load(ctx context.Context) error {
 	if err := r.loadAwaits(ctx); err != nil {
 		return err
 	}
-	if r.plan.StartTime != nil { // it was carried before
+	if !r.isNew() {
 		if err := r.eachAttached(ctx, record.KindThought, func(c record.Change) {
 			r.noteThought(c.(*record.Thought))
 		}); err != nil {

@@ -149,9 +149,13 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 		return Started{}, err
 	}
 
-	err = e.store.StartRun(ctx, run, begins)
+	return started(run, run.RequestSHA256, e.store.StartRun(ctx, run, begins))
+}
+
+// started returns which run a request with a hash started, now or before, or why none.
+func started(run runstore.NewRun, requestSHA256 string, err error) (Started, error) {
 	if before := new(runstore.StartedBeforeError); errors.As(err, &before) {
-		if before.RequestSHA256 != run.RequestSHA256 {
+		if before.RequestSHA256 != requestSHA256 {
 			return Started{}, BadInput("Idempotency-Key", "was used for another request")
 		}
 		return Started{RootPlanID: before.RootPlanID, PlanID: before.PlanID, Executor: before.Executor, Before: true}, nil

@@ -72,7 +72,7 @@ func (r *Run) Version(ctx context.Context, name string, n, nextStep int) (int, e
 func (r *Run) mark(
 	ctx context.Context, key string, nextStep int, t record.ThoughtType, content string,
 ) (*record.Thought, error) {
-	id := derive(markPrefix, r.run.PlanID, key)
+	id := derive(markPrefix, r.idsOf(), key)
 	r.mu.Lock()
 	known, decided := r.marks[id]
 	r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *Run) mark(
 
 // hasStep reports whether a step is on record that was begun before the run was claimed, and is not made anew.
 func (r *Run) hasStep(ctx context.Context, index int) (bool, error) {
-	if r.plan.StartTime == nil { // nobody has carried the run before
+	if r.isNew() {
 		return false, nil
 	}
 	row, err := r.engine.store.Row(ctx, record.Key{

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -12,49 +11,18 @@ import (
 
 // reopening opens again what a retry of a run makes another attempt at. What has a result stays as it is.
 type reopening struct {
+	runTree
 	at        time.Time
 	executors map[string]Executor
-
-	plans  map[string]runstore.TreeRow
-	steps  map[string][]runstore.TreeRow  // of a plan, in their order
-	cycles map[string][]runstore.TreeRow  // of a step, in their order
-	calls  map[cycleAt][]runstore.TreeRow // of a cycle, in their order
-	waits  map[string][]runstore.TreeRow  // of a plan, which are open
-	began  map[string]string              // the last plan that a call began, by the id of the call
 
 	open runstore.Opened
 }
 
 func newReopening(rows []runstore.TreeRow, at time.Time, executors map[string]Executor) *reopening {
-	o := &reopening{
-		at: at, executors: executors, plans: map[string]runstore.TreeRow{}, steps: map[string][]runstore.TreeRow{},
-		cycles: map[string][]runstore.TreeRow{}, calls: map[cycleAt][]runstore.TreeRow{},
-		waits: map[string][]runstore.TreeRow{}, began: map[string]string{},
+	return &reopening{
+		runTree: treeOf(rows), at: at, executors: executors,
 		open: runstore.Opened{Limits: map[string]json.RawMessage{}, CallAttempts: map[string]int64{}},
 	}
-	slices.SortFunc(rows, func(a, b runstore.TreeRow) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Index, b.Index), cmp.Compare(a.StepID, b.StepID))
-	})
-
-	for _, r := range rows {
-		switch r.Kind {
-		case record.KindPlan:
-			o.plans[r.PlanID] = r
-			if before, ok := o.plans[o.began[r.ID]]; !ok || r.Index > before.Index {
-				o.began[r.ID] = r.PlanID
-			}
-		case record.KindAgentExecution:
-			o.steps[r.PlanID] = append(o.steps[r.PlanID], r)
-		case record.KindThinkAct:
-			o.cycles[r.StepID] = append(o.cycles[r.StepID], r)
-		case record.KindActTool:
-			at := cycleAt{r.StepID, r.Seq}
-			o.calls[at] = append(o.calls[at], r)
-		case record.KindWait:
-			o.waits[r.PlanID] = append(o.waits[r.PlanID], r)
-		}
-	}
-	return o
 }
 
 // plan opens a plan that has ended, and what in it ended with it or made it end.
@@ -160,10 +128,6 @@ func (o *reopening) endedWithPlan(s runstore.TreeRow) bool {
 	return s.EndTime != nil && p.EndTime != nil && s.EndTime.Equal(*p.EndTime)
 }
 
-func (o *reopening) callsOf(c runstore.TreeRow) []runstore.TreeRow {
-	return o.calls[cycleAt{c.StepID, c.Seq}]
-}
-
 // asks reports whether a cycle is one in which a model is asked, and not one for calls of the executor.
 func (o *reopening) asks(c runstore.TreeRow) bool {
 	return c.StartTime != nil || c.HasMessage || len(o.callsOf(c)) == 0
@@ -194,7 +158,7 @@ func (o *reopening) call(c runstore.TreeRow) {
 	if !wasCut(c) {
 		forget(c, next)
 	}
-	if sub, began := o.began[c.ID]; began && o.plans[sub].State != record.Completed { // it goes on with its run
+	if sub, began := o.lastBegan(c.ID); began && o.plans[sub].State != record.Completed { // it goes on with its run
 		next.State, next.StartTime = new(record.Running), &o.at
 		o.open.CallAttempts[sub] = *next.Attempt
 		o.plan(sub)
@@ -245,6 +209,3 @@ func (o *reopening) nextStep(s runstore.TreeRow) {
 }
 
 func (o *reopening) add(c record.Change) { o.open.Changes = append(o.open.Changes, c) }
-
-// root returns the root plan: the one that no call began.
-func (o *reopening) root() string { return o.began[""] }

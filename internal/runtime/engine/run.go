@@ -105,6 +105,13 @@ func (r *Run) Read(input, definition any) (err error) {
 	return nil
 }
 
+// idsOf returns the plan that the ids of questions and thoughts follow from. Those of a fork that are copies have the ids
+// of the originals.
+func (r *Run) idsOf() string { return cmp.Or(r.run.IDsOf, r.run.PlanID) }
+
+// isNew reports whether nothing is on record of the run: nobody has carried it before, and it goes on from no other.
+func (r *Run) isNew() bool { return r.plan.StartTime == nil && r.run.IDsOf == "" }
+
 // derive returns an id that follows from others, so that the same thing has the same id again.
 func derive(prefix string, from ...any) string {
 	h := sha256.New()

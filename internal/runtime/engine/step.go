@@ -41,6 +41,7 @@ type Step struct {
 	info    StepInfo
 	attempt *int64 // nil: the first
 	began   time.Time
+	copied  int // how many of its cycles are copies of those of another run
 
 	mu     sync.Mutex
 	cycles map[int64]*cycle
@@ -75,7 +76,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	}
 
 	s.attempt = known.Record.Attempt
-	if !r.isAnew(known.Record.Attempt, *known.Record.State, known.Record.StartTime) {
+	if !r.isAnew(known.Record.Attempt, *known.Record.State, known.Record.StartTime) && !r.forksIn(&known.Record) {
 		if err := s.sameStep(index, &known.Record); err != nil {
 			return nil, err
 		}
@@ -86,7 +87,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	case state.Terminal():
 		s.ended, s.began = &known.Record, optional.Value(known.Record.StartTime)
 		r.noteException(optional.Value(known.Record.ErrorKind), optional.Value(known.Record.ErrorMessage))
-	case known.Record.StartTime == nil: // it was opened again
+	case known.Record.StartTime == nil: // it was opened again, or goes on from another run
 		s.beginAnew(index)
 	case state != record.Running:
 		row := s.row()
@@ -115,12 +116,15 @@ func (s *Step) read(known *tree.Step) {
 			record: c.Record, calls: map[string]*record.ActTool{}, past: map[string][]record.Attempt{},
 			endWritten: c.Record.State.Terminal() && (len(c.ToolCalls) == 0 || c.Record.ActionResult != nil),
 		}
-		if c.Record.ThinkStartTime != nil || slices.ContainsFunc(c.PastAttempts, hasStarted) {
+		switch {
+		case c.Record.ForkedFrom != nil:
+			s.copied++
+		case c.Record.ThinkStartTime != nil || slices.ContainsFunc(c.PastAttempts, hasStarted):
 			s.run.count(1, 0)
 		}
 		for _, t := range c.ToolCalls {
 			have.calls[t.Record.ToolCallID], have.past[t.Record.ToolCallID] = &t.Record, t.PastAttempts
-			if begun(&t.Record, t.PastAttempts) {
+			if t.Record.ForkedFrom == nil && begun(&t.Record, t.PastAttempts) {
 				s.run.count(0, 1)
 			}
 		}
@@ -134,6 +138,12 @@ func hasStarted(a record.Attempt) bool { return a.StartTime != nil }
 // before.
 func (r *Run) isAnew(attempt *int64, state record.State, start *time.Time) bool {
 	return r.run.Anew && optional.Value(attempt) > 1 && state == record.Pending && start == nil
+}
+
+// forksIn reports whether the run goes on in a step of another run, which it has not begun itself. What that was asked
+// may have been changed.
+func (r *Run) forksIn(s *record.AgentExecution) bool {
+	return r.run.IDsOf != "" && s.StartTime == nil && s.Attempt == nil && *s.State == record.Pending
 }
 
 // openStep notes that a step is open, and returns what is on record of it. The error is [record.ErrNotFound] if
@@ -153,7 +163,7 @@ func (r *Run) openStep(ctx context.Context, s *Step) (*tree.Step, error) {
 		if err := r.Save(); err != nil {
 			return nil, err
 		}
-	case r.plan.StartTime == nil: // nobody has carried the run before
+	case r.isNew():
 		return nil, record.ErrNotFound
 	}
 	return r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)
@@ -253,6 +263,9 @@ func (r *Run) count(rounds, calls int64) {
 func begun(t *record.ActTool, past []record.Attempt) bool {
 	return t.StartTime != nil || slices.ContainsFunc(past, hasStarted)
 }
+
+// Copied returns how many cycles of the step are copies of those of another run. They count in no limit.
+func (s *Step) Copied() int { return s.copied }
 
 // ID returns the id of the step.
 func (s *Step) ID() string { return s.id }

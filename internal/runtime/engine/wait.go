@@ -93,7 +93,7 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 // otherwise, that also holds for all questions of calls.
 func (r *Run) findWait(ctx context.Context, key string, subject json.RawMessage) (record.Key, *record.Wait, error) {
 	at := record.Key{
-		Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.run.PlanID, key),
+		Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.idsOf(), key),
 	}
 	for times := 1; ; times++ {
 		row, err := r.engine.store.Row(ctx, at)
@@ -111,7 +111,7 @@ func (r *Run) findWait(ctx context.Context, key string, subject json.RawMessage)
 		if !r.before(w.EndTime) || !unanswered && !differs {
 			return at, w, nil
 		}
-		at.ID = derive("wait-", r.run.PlanID, key, times)
+		at.ID = derive("wait-", r.idsOf(), key, times)
 	}
 }
 

@@ -13,6 +13,7 @@ const (
 
 	retryAction Action = "RETRY" // see [Store.Retry]
 	againAction Action = "AGAIN" // see [NewRun]
+	forkAction  Action = "FORK"  // see [Store.Fork]
 	runAction   Action = "RUN"   // see [NewRun]
 )
 

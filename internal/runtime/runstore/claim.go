@@ -51,6 +51,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) (runs []Claimed, more bool, 
 			Priority: int(r.Priority), Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
 			AwaitsModels: r.AwaitsModels, Release: optional.Value(r.Release), Mismatched: r.Mismatched,
 			EndedBefore: optional.Value(r.EndedBefore), Anew: r.Anew, Unread: r.Unread > 0,
+			IDsOf: r.IdsOf, Changes: r.Changes,
 		}
 
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {

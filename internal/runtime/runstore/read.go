@@ -33,6 +33,8 @@ type RunDetail struct {
 	// PastAttempts are those before the present one, in their order.
 	PastAttempts []record.Attempt
 	AgainOf      *string // the run whose input it has, perhaps changed
+	// RunForkedFrom is the run that it goes on from, RunForkedAt the first row of that which it makes anew; nil: none.
+	RunForkedFrom, RunForkedAt *string
 	// Priority is from 0 to 9, and ConcurrencyKey that of the start; nil: none.
 	Priority       int64
 	ConcurrencyKey *string
@@ -245,6 +247,8 @@ below AS (
 			fieldsql.Column{Name: "takeovers", Type: "bigint", SQL: "r.takeovers::bigint"},
 			fieldsql.Column{Name: "run_attempts", Type: "jsonb", SQL: "p.attempts"},
 			fieldsql.Column{Name: "again_of", Type: "text", SQL: "r.again_of"},
+			fieldsql.Column{Name: "run_forked_from", Type: "text", SQL: "r.forked_from"},
+			fieldsql.Column{Name: "run_forked_at", Type: "text", SQL: "r.forked_at"},
 			fieldsql.Column{Name: "priority", Type: "bigint", SQL: "r.priority::bigint"},
 			fieldsql.Column{Name: "concurrency_key", Type: "text", SQL: "r.concurrency_key"},
 			fieldsql.Column{Name: "created_at", Type: "timestamptz", SQL: "r.created_at"},
@@ -476,6 +480,7 @@ type Standing struct {
 	// Mismatched says that the code of the last worker did other things than are on record.
 	Mismatched bool
 	AgainOf    string // the run whose input it has, perhaps changed; empty: none
+	ForkedFrom string // the run that it goes on from; empty: none
 }
 
 // RunStands returns how a run stands. The error is [record.ErrNotFound] if the plan is not that of a run of the
@@ -490,6 +495,7 @@ func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Stan
 	}
 	return Standing{
 		Desired: Desired(row.Desired), Done: row.Done, Mismatched: row.Mismatched, AgainOf: optional.Value(row.AgainOf),
+		ForkedFrom: optional.Value(row.ForkedFrom),
 	}, nil
 }
 
@@ -500,4 +506,19 @@ func (r *Reader) RunHadForm(ctx context.Context, planID string) (bool, error) {
 		return false, fmt.Errorf("look for forms of run %s: %w", planID, err)
 	}
 	return had, nil
+}
+
+// RunDefinition is the definition of a run.
+type RunDefinition struct {
+	Body    json.RawMessage
+	Changes json.RawMessage // of it; nil: none
+}
+
+// RunDefinition returns the definition of a run. The error is [record.ErrNotFound] if it has none.
+func (r *Reader) RunDefinition(ctx context.Context, rootPlanID, planID string) (RunDefinition, error) {
+	row, err := read(ctx, r.DB(), queries.RunDefinition, db.RunDefinitionParams{RootPlanID: rootPlanID, PlanID: planID})
+	if err != nil {
+		return RunDefinition{}, fmt.Errorf("read the definition of run %s: %w", planID, err)
+	}
+	return RunDefinition{row.Body, row.Changes}, nil
 }

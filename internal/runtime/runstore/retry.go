@@ -57,9 +57,11 @@ type TreeRow struct {
 	ErrorKind string
 	// StartTime and EndTime of a cycle are those of its model call.
 	StartTime, EndTime, FirstTokenTime *time.Time
+	BeganAt                            *time.Time // when its first attempt began
 	// Limits are those of the run of a plan; nil: none.
 	Limits   json.RawMessage
 	Executor string // of a plan
+	Agent    string // of a step
 	// HasMessage says that the model of the cycle has answered, in this attempt or in one before. HasResult says that the
 	// call has a result that is not empty.
 	HasMessage, HasResult    bool
@@ -167,7 +169,7 @@ func endedRun(ctx context.Context, tx *store.Tx, run db.RunRetryableRow) (e Ende
 		return e, ErrDropped
 	}
 
-	rows, err := queries.RunTree(ctx, tx, run.RootPlanID)
+	rows, err := queries.RunTree(ctx, tx, db.RunTreeParams{RootPlanID: run.RootPlanID})
 	if err != nil {
 		return e, err
 	}
@@ -180,16 +182,20 @@ func endedRun(ctx context.Context, tx *store.Tx, run db.RunRetryableRow) (e Ende
 		RootPlanID: run.RootPlanID, Now: run.Now, State: state, ErrorKind: run.ErrorKind, Limits: run.Limits,
 		Used: Used(used), Worked: time.Duration(run.Worked * float64(time.Second)),
 		MismatchPlanID: run.MismatchPlanID, MismatchAt: run.MismatchAt,
-		Rows: all(rows, func(r db.RunTreeRow) TreeRow {
-			return TreeRow{
-				Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Index: int64(r.StepIndex), Seq: int64(r.Seq),
-				ID: r.ID, Attempt: int64(r.Attempt), State: record.State(r.State), ErrorKind: r.ErrorKind,
-				StartTime: r.StartTime, EndTime: r.EndTime, FirstTokenTime: r.FirstTokenTime,
-				HasMessage: r.HasMessage, HasMetadata: r.HasMetadata, HasProgress: r.HasProgress, Limits: r.Limits,
-				HasResult: r.HasResult, Executor: r.Executor,
-			}
-		}),
+		Rows: treeRows(rows),
 	}, nil
+}
+
+func treeRows(rows []db.RunTreeRow) []TreeRow {
+	return all(rows, func(r db.RunTreeRow) TreeRow {
+		return TreeRow{
+			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Index: int64(r.StepIndex), Seq: int64(r.Seq),
+			ID: r.ID, Attempt: int64(r.Attempt), State: record.State(r.State), ErrorKind: r.ErrorKind,
+			StartTime: r.StartTime, EndTime: r.EndTime, FirstTokenTime: r.FirstTokenTime, BeganAt: r.BeganAt,
+			HasMessage: r.HasMessage, HasMetadata: r.HasMetadata, HasProgress: r.HasProgress, Limits: r.Limits,
+			HasResult: r.HasResult, Executor: r.Executor, Agent: r.Agent,
+		}
+	})
 }
 
 // reopen opens a run again. The end of each attempt is read before the record has the next one.

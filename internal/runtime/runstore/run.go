@@ -96,6 +96,11 @@ type Run struct {
 	AgainOf string
 	// Unread says that messages to it wait.
 	Unread bool
+	// IDsOf is the plan that the ids of its questions and thoughts follow from, because some are copies of those of another
+	// run; empty: its own.
+	IDsOf string
+	// Changes are what is changed in its definition; nil: nothing. The engine knows their form.
+	Changes json.RawMessage
 }
 
 // NewRun is a run that is to begin.
@@ -327,12 +332,17 @@ func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change)
 const startTries = 10
 
 func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change) error {
+	return s.startOnce(ctx, r, func() error { return s.tryStart(ctx, r, changes) })
+}
+
+// startOnce starts what a request asks for, unless it was started before.
+func (s *Store) startOnce(ctx context.Context, r NewRun, start func() error) error {
 	for try := 1; ; try++ {
 		if err := s.startedBefore(ctx, r); err != nil {
 			return err
 		}
 
-		err := s.tryStart(ctx, r, changes)
+		err := start()
 		if !errors.Is(err, errNotAdded) || r.IdempotencyKey == "" || try == startTries {
 			return err
 		}

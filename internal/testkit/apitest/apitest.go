@@ -101,6 +101,9 @@ func (nothing) Again(context.Context, engine.AgainRequest) (engine.Started, erro
 }
 
 func (nothing) SendEvent(context.Context, engine.EventRequest) (int, error) { return 0, nil }
+func (nothing) Fork(context.Context, engine.ForkRequest) (engine.Started, error) {
+	return engine.Started{}, record.ErrNotFound
+}
 
 func (nothing) PutSchedule(context.Context, string, define.Schedule, string) (bool, error) {
 	return false, &engine.UnknownError{Kind: "agent"}

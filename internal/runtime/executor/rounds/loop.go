@@ -72,7 +72,7 @@ type Loop struct {
 // Carry lets the agent think and act until it is done, and returns the result of the step, which the caller ends.
 func (w Work) Carry(ctx context.Context, e Ending) (string, error) {
 	l := &Loop{Work: w, ending: e, talk: w.Base}
-	for range w.Rounds {
+	for range w.Step.Copied() + w.Rounds {
 		answer, err := l.Think(ctx, l.Thinking)
 		if tooLong(err) {
 			err = l.compact(ctx)

@@ -130,7 +130,7 @@ func (t *conversation) turns(ctx context.Context) (answer string, err error) {
 			return "", err
 		case final && !more:
 			return answer, nil
-		case !final && n+1 >= t.agent.MaxSteps:
+		case !final && n+1 >= t.step.Copied()+t.agent.MaxSteps:
 			return "", &engine.RunError{Kind: outOfTurns, Message: outOfIterations(t.agent.MaxSteps)}
 		}
 	}

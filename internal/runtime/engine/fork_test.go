@@ -1,0 +1,211 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/define"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
+	"github.com/actlog/actlog/internal/testkit/enginetest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/storetest"
+	"github.com/actlog/actlog/record"
+)
+
+// fork goes on from a row of a run, and returns the new one.
+func fork(t *testing.T, h *enginetest.House, planID, at string, changes engine.Changes) string {
+	t.Helper()
+	started, err := h.Engine.Fork(t.Context(), engine.ForkRequest{PlanID: planID, At: at, Changes: changes})
+	if err != nil {
+		t.Fatalf("fork at %s: %v", at, err)
+	}
+	return started.PlanID
+}
+
+// rowsOf returns the addresses of all steps, cycles and calls of a run, in the order of the tree: what is below a call
+// comes before the call that follows it.
+func rowsOf(h *enginetest.House, p *tree.Plan) (all []string) {
+	for _, s := range p.Steps {
+		all = append(all, "step:"+s.Record.StepID)
+		below := map[string][]*tree.Plan{}
+		for _, sub := range s.SubPlans {
+			below[*sub.Record.ToolCallID] = append(below[*sub.Record.ToolCallID], sub)
+		}
+		for _, c := range h.Step(p).Cycles {
+			all = append(all, fmt.Sprintf("cycle:%s/%d", c.Record.StepID, c.Record.Seq))
+			for _, t := range c.ToolCalls {
+				all = append(all, fmt.Sprintf("call:%s/%d/%s", t.Record.StepID, t.Record.Seq, t.Record.ToolCallID))
+				for _, sub := range below[t.Record.ToolCallID] {
+					all = append(all, rowsOf(h, sub)...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestForkAtEveryRow: a run with everything in it is gone on from at each of its rows. Each fork comes to the end of the
+// original; what was before the row is a copy, nothing of which is done again, and which counts in no figure.
+func TestForkAtEveryRow(t *testing.T) {
+	t.Parallel()
+	e := &effects{done: map[string][]string{}}
+	h := journey(t, e)
+	ctx, cancel := context.WithCancel(t.Context())
+	var answering sync.WaitGroup
+	answering.Go(func() { answer(ctx, h) })
+	defer func() { cancel(); answering.Wait() }()
+
+	h.Work(h.Engine)
+	original := h.Start("root", "Travel.")
+	p := h.Await(original, record.Completed)
+	want, rows := outlineOf(h, p), rowsOf(h, p)
+
+	figures := `SELECT concat_ws(' ', count(*), sum(input_tokens), sum(output_tokens)) FROM report.think_act WHERE root_plan_id = '%s'`
+	calls := `SELECT count(*) FROM report.tool_call WHERE root_plan_id = '%s'`
+	copies := `SELECT string_agg(forked_from, E'\n') FROM (
+		SELECT forked_from FROM actlog.think_act_record WHERE root_plan_id = '%[1]s' AND forked_from IS NOT NULL
+		UNION ALL SELECT forked_from FROM actlog.act_tool_info WHERE root_plan_id = '%[1]s' AND forked_from IS NOT NULL) AS x`
+	all := storetest.Query[int](t, h.Store, fmt.Sprintf(calls, original))
+
+	for i, at := range rows {
+		id := fork(t, h, original, at, engine.Changes{})
+		got := h.Await(id, record.Completed)
+		if outline := outlineOf(h, got); outline != want {
+			t.Errorf("fork at %s came to another end:\n%s, not\n%s", at, outline, want)
+		}
+
+		copied := strings.Split(text(storetest.Query[*string](t, h.Store, fmt.Sprintf(copies, id))), "\n")
+		for _, from := range copied {
+			if from != "" && !slices.Contains(rows[:i], from) {
+				t.Errorf("fork at %s has a copy of %s, which is not before it", at, from)
+			}
+		}
+		copiedCalls := 0
+		for _, from := range copied {
+			if strings.HasPrefix(from, "call:") {
+				copiedCalls++
+			}
+		}
+		if n := storetest.Query[int](t, h.Store, fmt.Sprintf(calls, id)); n != all-copiedCalls {
+			t.Errorf("fork at %s counts %d calls, has %d copies of %d", at, n, copiedCalls, all)
+		}
+	}
+	_ = figures
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name, ids := range e.done {
+		if ids = slices.Sorted(slices.Values(ids)); len(slices.Compact(slices.Clone(ids))) < len(ids) {
+			t.Errorf("%s was called twice", name)
+		}
+	}
+}
+
+// TestForkChanges: what is changed holds from the row on, and in what the model is told of the rows before.
+func TestForkChanges(t *testing.T) {
+	t.Parallel()
+	say := tool.Func("say", "Says.", func(context.Context, nameArgument) (string, error) { return "said", nil })
+	other := tool.Func("other", "Is another.", func(context.Context, nameArgument) (string, error) { return "", nil })
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(
+		[]scriptmodel.ToolCall{call("say", object{"name": "1"})}, []scriptmodel.ToolCall{call("say", object{"name": "2"})},
+		terminate("done"))}},
+		map[string]define.Definition{"a": {Agent: "a", SystemPrompt: "Be kind.", Tools: []string{"say"}}}, []tool.Tool{say, other})
+	h.Work(h.Engine)
+	id := h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{ToolCalls: 9} })
+	step := h.Step(h.Await(id, record.Completed))
+	at := "cycle:" + step.Record.StepID + "/1"
+
+	forked := fork(t, h, id, at, engine.Changes{
+		SystemPrompt: new("Be quick."), Temperature: new(0.5), MaxTokens: new(int64(77)), Tools: &[]string{"say", "other"},
+		Request: new("Run."), Limits: engine.NewLimits{ToolCalls: new(int64(2))},
+		Rows: map[string]engine.RowChange{
+			"cycle:" + step.Record.StepID + "/0": {ThinkOutput: new("I would say something.")},
+			fmt.Sprintf("call:%s/0/%s", step.Record.StepID, step.Cycles[0].ToolCalls[0].Record.ToolCallID): {Result: new("shouted")},
+		},
+	})
+	h.Await(forked, record.Completed)
+
+	var asked struct {
+		Messages    json.RawMessage
+		Tools       json.RawMessage
+		Temperature float64
+		MaxTokens   int64 `json:"max_tokens"`
+	}
+	requests := h.Model.Requests()
+	if err := json.Unmarshal(requests[len(requests)-2].Body, &asked); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Be quick.", `"Run."`, "I would say something.", "shouted"} {
+		if !strings.Contains(string(asked.Messages), want) {
+			t.Errorf("the model is not told %q:\n%s", want, asked.Messages)
+		}
+	}
+	if strings.Contains(string(asked.Messages), "Be kind.") || strings.Contains(string(asked.Messages), `"said"`) {
+		t.Errorf("the model is told what was changed:\n%s", asked.Messages)
+	}
+	if !strings.Contains(string(asked.Tools), `"other"`) || asked.Temperature != 0.5 {
+		t.Errorf("the model is offered %s at %v", asked.Tools, asked.Temperature)
+	}
+}
+
+// TestForkIsRefused: from what nothing can go on, and what cannot be changed.
+func TestForkIsRefused(t *testing.T) {
+	t.Parallel()
+	bl := newBlocker()
+	h := blocking(t, bl, tool.Policy{})
+	h.Work(h.Engine)
+	id := h.Start("parent", "Go.")
+	<-bl.begun
+
+	p := h.Plan(id)
+	rows := rowsOf(h, p)
+	sub := p.Steps[0].SubPlans[0].Record.CurrentPlanID
+	refused := func(planID, at string, c engine.Changes) error {
+		_, err := h.Engine.Fork(t.Context(), engine.ForkRequest{PlanID: planID, At: at, Changes: c})
+		return err
+	}
+
+	var below *runstore.NotRootError
+	if err := refused(sub, rows[0], engine.Changes{}); !errors.As(err, &below) {
+		t.Errorf("a run below: %v", err)
+	}
+	if err := refused("nobody", rows[0], engine.Changes{}); !errors.Is(err, record.ErrNotFound) {
+		t.Errorf("no run: %v", err)
+	}
+	storetest.Write(t, h.Store, &record.Plan{RootPlanID: "recorded", CurrentPlanID: "recorded"})
+	if err := refused("recorded", rows[0], engine.Changes{}); !errors.Is(err, runstore.ErrNoRun) {
+		t.Errorf("what was only recorded: %v", err)
+	}
+
+	first := "cycle:" + p.Steps[0].Record.StepID + "/0"
+	for _, tt := range []struct {
+		at, field string
+		c         engine.Changes
+	}{
+		{at: "", field: "at"}, {at: "plan:" + id, field: "at"}, {at: "cycle:" + p.Steps[0].Record.StepID + "/99", field: "at"},
+		{at: first + "/x", field: "at"}, {at: "step:" + p.Steps[0].Record.StepID + "/0", field: "at"},
+		{at: first, field: "changes.model", c: engine.Changes{Model: new("nobody")}},
+		{at: first, field: "changes.request", c: engine.Changes{Request: new(" ")}},
+		{at: first, field: "changes.rows", c: engine.Changes{Rows: map[string]engine.RowChange{first: {ThinkOutput: new("x")}}}},
+		{at: first, field: "changes.rows", c: engine.Changes{Rows: map[string]engine.RowChange{first: {Result: new("x")}}}},
+		{at: first, field: "changes.rows", c: engine.Changes{Rows: map[string]engine.RowChange{"wait:x": {Result: new("x")}}}},
+		{at: first, field: "limits.tokens", c: engine.Changes{Limits: engine.NewLimits{Tokens: new(int64(-1))}}},
+	} {
+		var invalid *record.InvalidError
+		if err := refused(id, tt.at, tt.c); !errors.As(err, &invalid) || invalid.Field != tt.field {
+			t.Errorf("%q, %+v: %v", tt.at, tt.c, err)
+		}
+	}
+
+	close(bl.free)
+	h.Await(id, record.Completed)
+}
