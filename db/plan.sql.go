@@ -61,14 +61,14 @@ SELECT
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM asked
 CROSS JOIN LATERAL ( -- one by one, by the primary key
-    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.started_by, x.attempt, x.attempts, actlog.is_placeholder(x) AS placeholder
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.started_by, x.attempt, x.attempts, x.forked_from, actlog.is_placeholder(x) AS placeholder
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = asked.root_plan_id AND x.current_plan_id = asked.root_plan_id
     LIMIT 1
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
-        count(*)::bigint AS steps,
+        (count(*) FILTER (WHERE a.forked_from IS NULL))::bigint AS steps,
         COALESCE(sum(a.model_calls), 0)::bigint AS model_calls,
         COALESCE(sum(a.tool_calls), 0)::bigint AS tool_calls,
         COALESCE(sum(a.failures), 0)::bigint AS failures,
@@ -164,7 +164,7 @@ touched AS MATERIALIZED (
 SELECT
     p.id, p.root_plan_id, p.began_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
-    CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.truncated,
+    CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.forked_from, p.truncated,
     p.placeholder,
     CASE WHEN NOT p.completed THEN GREATEST(f.latest, (
         SELECT max(GREATEST(x.last_seen_at, x.start_time, x.end_time))
@@ -184,16 +184,16 @@ SELECT
     k.document AS cause_document, CASE WHEN NOT k.made THEN actlog.cause_evidence(p.root_plan_id, p.part) END AS cause_rows
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
-    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.started_by, x.attempt, x.attempts, x.placeholder, x.began_at, x.is_found
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.started_by, x.attempt, x.attempts, x.forked_from, x.placeholder, x.began_at, x.is_found
     FROM (
         -- No condition may stand here: Postgres would read all plans before it sorts them.
-        SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, r.started_by, r.attempt, r.attempts, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, false AS is_found
+        SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, r.started_by, r.attempt, r.attempts, r.forked_from, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, false AS is_found
         FROM actlog.plan_execution_record AS r
         UNION ALL
-        SELECT y.id, y.root_plan_id, y.current_plan_id, y.part, y.first_seen_at, y.parent_plan_id, y.tool_call_id, y.parent_step_id, y.executor, y.name, y.title, y.user_request, y.project, y.user_id, y.tags, y.environment, y.release, y.conversation_id, y.trace_id, y.told_state, y.state, y.status, y.completed, y.start_time, y.end_time, y.summary, y.model_name, y.error_message, y.error_kind, y.exception, y.exception_at, y.exception_served_at, y.metadata, y.origin, y.truncated, y.revs, y.last_seen_at, y.beat_at, y.started_by, y.attempt, y.attempts, y.placeholder, y.began_at, y.is_found
+        SELECT y.id, y.root_plan_id, y.current_plan_id, y.part, y.first_seen_at, y.parent_plan_id, y.tool_call_id, y.parent_step_id, y.executor, y.name, y.title, y.user_request, y.project, y.user_id, y.tags, y.environment, y.release, y.conversation_id, y.trace_id, y.told_state, y.state, y.status, y.completed, y.start_time, y.end_time, y.summary, y.model_name, y.error_message, y.error_kind, y.exception, y.exception_at, y.exception_served_at, y.metadata, y.origin, y.truncated, y.revs, y.last_seen_at, y.beat_at, y.started_by, y.attempt, y.attempts, y.forked_from, y.placeholder, y.began_at, y.is_found
         FROM unnest($1::text[]) AS u (id)
         CROSS JOIN LATERAL ( -- one by one, by the primary key
-            SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, r.started_by, r.attempt, r.attempts, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, true AS is_found
+            SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, r.started_by, r.attempt, r.attempts, r.forked_from, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, true AS is_found
             FROM actlog.plan_execution_record AS r
             WHERE r.root_plan_id = u.id AND r.current_plan_id = u.id
             OFFSET 0
@@ -224,8 +224,9 @@ FROM (
         ) <= $17::numeric)
         AND ($18::boolean IS NULL OR $18::boolean = (EXISTS (
             SELECT FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = x.root_plan_id AND y.told_state IN ('FAILED', 'INTERRUPTED')
+                AND (y.forked_from IS NULL OR y.current_plan_id = y.root_plan_id)
         ) OR EXISTS (
-            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND (a.failures > 0 OR a.told_state IN ('FAILED', 'INTERRUPTED'))
+            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND (a.failures > 0 OR a.told_state IN ('FAILED', 'INTERRUPTED') AND a.forked_from IS NULL)
         )))
         AND ($19::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = $19::text
@@ -240,7 +241,7 @@ FROM (
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
-        count(*)::bigint AS steps,
+        (count(*) FILTER (WHERE a.forked_from IS NULL))::bigint AS steps,
         COALESCE(sum(a.model_calls), 0)::bigint AS model_calls,
         COALESCE(sum(a.tool_calls), 0)::bigint AS tool_calls,
         COALESCE(sum(a.failures), 0)::bigint AS failures,

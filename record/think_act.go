@@ -64,9 +64,9 @@ type ThinkAct struct {
 
 	Tariff json.RawMessage `record:"tariff,of=modelName,with=inputPrice"`
 
-	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// ForkedFrom is the cycle of another run that this one is a copy of, as cycle:STEP/SEQ; nil: it is none. A copy
 	// counts in no figure.
-	ForkedFrom *string `record:"forkedFrom,id"`
+	ForkedFrom *string `record:"forkedFrom,address"`
 }
 
 // Kind implements [Change].

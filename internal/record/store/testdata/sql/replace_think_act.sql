@@ -39,6 +39,7 @@ INSERT INTO actlog.think_act_record AS r (
     cache_read_price,
     cache_write_price,
     tariff,
+    forked_from,
     truncated,
     revs,
     attempts,
@@ -86,6 +87,7 @@ SELECT
     u.cache_read_price,
     u.cache_write_price,
     u.tariff::json,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
@@ -134,7 +136,8 @@ FROM unnest(
     $40::text[],
     $41::text[],
     $42::text[],
-    $43::text[]
+    $43::text[],
+    $44::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -176,6 +179,7 @@ FROM unnest(
     cache_read_price,
     cache_write_price,
     tariff,
+    forked_from,
     truncated,
     revs,
     attempts
@@ -220,6 +224,7 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
     cache_read_price = CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_read_price, excluded.cache_read_price) ELSE excluded.cache_read_price END,
     cache_write_price = CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_write_price, excluded.cache_write_price) ELSE excluded.cache_write_price END,
     tariff = CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider AND r.input_price IS NOT NULL THEN r.tariff ELSE excluded.tariff END,
+    forked_from = excluded.forked_from,
     truncated = excluded.truncated,
     attempts = excluded.attempts
 WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
@@ -260,6 +265,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     r.cache_read_price,
     r.cache_write_price,
     r.tariff::text,
+    r.forked_from,
     r.truncated,
     r.attempts
 ) IS DISTINCT FROM (
@@ -300,6 +306,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_read_price, excluded.cache_read_price) ELSE excluded.cache_read_price END,
     CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_write_price, excluded.cache_write_price) ELSE excluded.cache_write_price END,
     CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider AND r.input_price IS NOT NULL THEN r.tariff ELSE excluded.tariff END::text,
+    excluded.forked_from,
     excluded.truncated,
     excluded.attempts
 ))
