@@ -39,8 +39,8 @@ type ActTool struct {
 	// Progress is how far a call that takes long had come when it last said so, as a [Progress].
 	Progress json.RawMessage `record:"progress,object"`
 
-	// ForkedFrom is the tool call of another run that this one is a copy of, as call:STEP/SEQ/CALL; nil: it is none. A copy
-	// counts in no figure.
+	// ForkedFrom is the tool call of another run that this one is a copy of, as call:STEP/SEQ/CALL; nil: it is none. A
+	// copy counts in no figure.
 	ForkedFrom *string `record:"forkedFrom,address"`
 }
 

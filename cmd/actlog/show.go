@@ -217,7 +217,8 @@ func (v *view) head(p *planView) {
 // title draws what a plan is, its state and its error. What is drawn next is below it.
 func (v *view) title(p *planView) {
 	v.top = p.State
-	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p), v.copy(p.copied))
+	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p),
+		v.copy(p.copied))
 	v.text("", "", cmp.Or(p.Title, p.UserRequest), maxShownText)
 	v.failure("", "", p.ErrorMessage, maxShownText)
 }

@@ -29,7 +29,8 @@ func (st *stepView) name(of *planView) (name string, isNode bool) {
 // step draws a step of a plan with its cycles as a talk, and its tool calls.
 func (v *view) step(st *stepView, of *planView) {
 	name, _ := st.name(of)
-	v.line("", v.bold(cmp.Or(name, st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number(), v.copy(st.copied))
+	v.line("", v.bold(cmp.Or(name, st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number(),
+		v.copy(st.copied))
 	v.pastAttempts("", st.attempted)
 	v.quote("", "asked", st.AgentRequest)
 

@@ -154,8 +154,8 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 	return f
 }
 
-// original returns the address of the row that a row is a copy of, and where that is shown: in the run from which this one
-// goes on, if that is known. A root plan is no copy, but leads there, too. Empty: there is none.
+// original returns the address of the row that a row is a copy of, and where that is shown: in the run from which this
+// one goes on, if that is known. A root plan is no copy, but leads there, too. Empty: there is none.
 func (v *runView) original(row *outline.Row) (of, href string) {
 	const plan = "plan:"
 	continued := optional.Value(v.Plan.Record.ForkedFrom)

@@ -150,8 +150,8 @@ func earliest(a, b *time.Time) *time.Time {
 	return a
 }
 
-// ForkedFrom returns the address of the row of another run that the row is a copy of; nil: it is none. A root plan is a run
-// of its own, whatever it goes on from.
+// ForkedFrom returns the address of the row of another run that the row is a copy of; nil: it is none. A root plan is a
+// run of its own, whatever it goes on from.
 func (n Node) ForkedFrom() *string {
 	switch {
 	case n.Plan != nil && n.Plan.Record.IsRoot():
