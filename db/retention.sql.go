@@ -40,6 +40,7 @@ FROM (
                 CASE WHEN t.start_time IS NOT NULL AND t.end_time IS NOT NULL
                     THEN GREATEST(0, round(1000 * extract(epoch FROM t.end_time - t.start_time)))::bigint END AS ms
             FROM actlog.act_tool_info AS t
+            WHERE t.forked_from IS NULL
         ) AS c
         GROUP BY 1, 2, 3, 4, 5, 6
     ) AS s
@@ -57,7 +58,7 @@ ON CONFLICT (day, tool_name, server_name, project) DO UPDATE SET
     histogram = actlog.add_histograms(d.histogram, excluded.histogram)
 `
 
-// Adds tool calls to their daily figures. Calls of deleted trees are not counted.
+// Adds tool calls to their daily figures. Calls of deleted trees are not counted, nor are copies.
 func (q *Queries) DetailCount(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, DetailCount)
 	return err

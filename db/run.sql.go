@@ -1910,14 +1910,14 @@ SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)),
         FROM actlog.agent_execution_record AS s
         JOIN actlog.think_act_record AS c ON c.root_plan_id = s.root_plan_id AND c.step_id = s.step_id AND c.part = s.part
         WHERE s.root_plan_id = $1::text AND s.shown_plan_id IN (SELECT b.plan_id FROM below AS b) AND $2::boolean
-            AND c.cost_usd IS NULL AND c.input_price IS NULL AND c.model_name IS NOT NULL AND COALESCE(c.input_tokens, c.output_tokens) IS NOT NULL
+            AND c.forked_from IS NULL AND c.cost_usd IS NULL AND c.input_price IS NULL AND c.model_name IS NOT NULL AND COALESCE(c.input_tokens, c.output_tokens) IS NOT NULL
             AND NOT EXISTS (SELECT FROM unnest($3::text[]) AS u (model) WHERE starts_with(c.model_name, u.model))
     ), '')::text AS unpriced_model,
     COALESCE((
         SELECT min(p.error_message)
         FROM actlog.plan_execution_record AS p
         WHERE p.root_plan_id = $1::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
-            AND p.error_kind = 'limit_cost_unknown'
+            AND p.error_kind = 'limit_cost_unknown' AND (p.forked_from IS NULL OR p.current_plan_id = p.root_plan_id)
     ), '')::text AS unpriced_below
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = $1::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b)

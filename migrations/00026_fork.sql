@@ -23,6 +23,9 @@ COMMENT ON COLUMN actlog.thought.forked_from IS 'The thought of another run that
 COMMENT ON COLUMN actlog.artifact.forked_from IS 'The artifact of another run that this one is a copy of, as artifact:NAME, and counts in no figure; null: none.';
 COMMENT ON COLUMN actlog.source_reference.forked_from IS 'The source of another run that this one is a copy of, as source:SOURCE, and counts in no figure; null: none.';
 
+SELECT actlog.compress_texts(t::regclass)
+FROM unnest('{actlog.plan_execution_record,actlog.agent_execution_record,actlog.think_act_record,actlog.act_tool_info,actlog.wait_state,actlog.thought,actlog.artifact,actlog.source_reference}'::text[]) AS t;
+
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION actlog.is_placeholder(p actlog.plan_execution_record) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT p.told_state IS NULL AND p.start_time IS NULL AND p.title IS NULL AND p.name IS NULL AND p.parent_plan_id IS NULL

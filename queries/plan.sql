@@ -83,7 +83,7 @@ touched AS MATERIALIZED (
 SELECT
     p.id, p.root_plan_id, p.began_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
-    CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.truncated,
+    CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.forked_from, p.truncated,
     p.placeholder,
     CASE WHEN NOT p.completed THEN GREATEST(f.latest, (
         SELECT max(GREATEST(x.last_seen_at, x.start_time, x.end_time))
@@ -143,8 +143,9 @@ FROM (
         ) <= sqlc.narg('max_cost')::numeric)
         AND (sqlc.narg('failed')::boolean IS NULL OR sqlc.narg('failed')::boolean = (EXISTS (
             SELECT FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = x.root_plan_id AND y.told_state IN ('FAILED', 'INTERRUPTED')
+                AND (y.forked_from IS NULL OR y.current_plan_id = y.root_plan_id)
         ) OR EXISTS (
-            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND (a.failures > 0 OR a.told_state IN ('FAILED', 'INTERRUPTED'))
+            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND (a.failures > 0 OR a.told_state IN ('FAILED', 'INTERRUPTED') AND a.forked_from IS NULL)
         )))
         AND (sqlc.narg('model')::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = sqlc.narg('model')::text
@@ -159,7 +160,7 @@ FROM (
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
-        count(*)::bigint AS steps,
+        (count(*) FILTER (WHERE a.forked_from IS NULL))::bigint AS steps,
         COALESCE(sum(a.model_calls), 0)::bigint AS model_calls,
         COALESCE(sum(a.tool_calls), 0)::bigint AS tool_calls,
         COALESCE(sum(a.failures), 0)::bigint AS failures,
@@ -276,7 +277,7 @@ CROSS JOIN LATERAL ( -- one by one, by the primary key
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
-        count(*)::bigint AS steps,
+        (count(*) FILTER (WHERE a.forked_from IS NULL))::bigint AS steps,
         COALESCE(sum(a.model_calls), 0)::bigint AS model_calls,
         COALESCE(sum(a.tool_calls), 0)::bigint AS tool_calls,
         COALESCE(sum(a.failures), 0)::bigint AS failures,

@@ -234,7 +234,7 @@ SELECT count(*), (array_agg(root_plan_id ORDER BY root_plan_id DESC, current_pla
 FROM page;
 
 -- name: DetailCount :exec
--- Adds tool calls to their daily figures. Calls of deleted trees are not counted.
+-- Adds tool calls to their daily figures. Calls of deleted trees are not counted, nor are copies.
 INSERT INTO actlog.tool_daily AS d (day, tool_name, server_name, project, calls, failures, total_ms, histogram)
 SELECT x.day, x.tool_name, x.server_name, x.project, sum(x.calls), sum(x.failures), COALESCE(sum(x.ms), 0),
     actlog.histogram(array_agg(x.bucket), array_agg(x.calls::bigint))
@@ -250,6 +250,7 @@ FROM (
                 CASE WHEN t.start_time IS NOT NULL AND t.end_time IS NOT NULL
                     THEN GREATEST(0, round(1000 * extract(epoch FROM t.end_time - t.start_time)))::bigint END AS ms
             FROM actlog.act_tool_info AS t
+            WHERE t.forked_from IS NULL
         ) AS c
         GROUP BY 1, 2, 3, 4, 5, 6
     ) AS s

@@ -39,9 +39,9 @@ type ActTool struct {
 	// Progress is how far a call that takes long had come when it last said so, as a [Progress].
 	Progress json.RawMessage `record:"progress,object"`
 
-	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
-	// counts in no figure.
-	ForkedFrom *string `record:"forkedFrom,id"`
+	// ForkedFrom is the tool call of another run that this one is a copy of, as call:STEP/SEQ/CALL; nil: it is none. A
+	// copy counts in no figure.
+	ForkedFrom *string `record:"forkedFrom,address"`
 }
 
 // Progress is how far a tool call has come. What is nil is not known.

@@ -32,9 +32,9 @@ type AgentExecution struct {
 	SpanID           *string         `record:"spanId,id"`
 	Metadata         json.RawMessage `record:"metadata,object"`
 
-	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// ForkedFrom is the step of another run that this one is a copy of, as step:STEP; nil: it is none. A copy
 	// counts in no figure.
-	ForkedFrom *string `record:"forkedFrom,id"`
+	ForkedFrom *string `record:"forkedFrom,address"`
 }
 
 // Kind implements [Change].

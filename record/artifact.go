@@ -13,9 +13,9 @@ type Artifact struct {
 	Type       *string         `record:"type,name"`
 	Value      json.RawMessage `record:"value,json"`
 
-	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// ForkedFrom is the artifact of another run that this one is a copy of, as artifact:NAME; nil: it is none. A copy
 	// counts in no figure.
-	ForkedFrom *string `record:"forkedFrom,id"`
+	ForkedFrom *string `record:"forkedFrom,address"`
 }
 
 // Kind implements [Change].

@@ -4,6 +4,8 @@ package record
 const (
 	// MaxIDBytes bounds ids. Names are cut to it.
 	MaxIDBytes = 255
+	// MaxAddressBytes bounds addresses of rows: a number and two ids, of which each byte may be escaped.
+	MaxAddressBytes = 2*3*MaxIDBytes + 32
 	// MaxTextBytes bounds texts and JSON values. Longer ones are cut.
 	MaxTextBytes = 4 << 20
 	// MaxJSONDepth bounds the nesting of JSON values.

@@ -46,7 +46,7 @@ type Plan struct {
 
 	// ForkedFrom is the plan of another run that this one is a copy of, as plan:PLAN; nil: it is none. A copied sub-plan
 	// counts in no figure; a root plan does, with what is its own.
-	ForkedFrom *string `record:"forkedFrom,id"`
+	ForkedFrom *string `record:"forkedFrom,address"`
 }
 
 // Kind implements [Change].

@@ -19,9 +19,9 @@ type Source struct {
 	RelevanceScore *float64        `record:"relevanceScore,fraction"`
 	Metadata       json.RawMessage `record:"metadata,object"`
 
-	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// ForkedFrom is the source of another run that this one is a copy of, as source:SOURCE; nil: it is none. A copy
 	// counts in no figure.
-	ForkedFrom *string `record:"forkedFrom,id"`
+	ForkedFrom *string `record:"forkedFrom,address"`
 }
 
 // SourceType says what a source reference leads to.

@@ -72,7 +72,7 @@ type ThinkAct struct {
 	Messages json.RawMessage `record:"messages,objects"`
 	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
 	// counts in no figure.
-	ForkedFrom *string `record:"forkedFrom,id"`
+	ForkedFrom *string `record:"forkedFrom,address"`
 }
 
 // Fallback says why a model did not answer a cycle, so that the next one of its list was asked.

@@ -19,9 +19,9 @@ type Thought struct {
 	Confidence        *float64     `record:"confidence,fraction"`
 	Time              *time.Time   `record:"time"`
 
-	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// ForkedFrom is the thought of another run that this one is a copy of, as thought:THOUGHT; nil: it is none. A copy
 	// counts in no figure.
-	ForkedFrom *string `record:"forkedFrom,id"`
+	ForkedFrom *string `record:"forkedFrom,address"`
 }
 
 // ThoughtType is the type of an entry of the reasoning log.

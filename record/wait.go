@@ -33,9 +33,9 @@ type Wait struct {
 	// By is who decided, as they said themselves. DecidedBy is who that was, as the server or the program knows them.
 	By *string `record:"by,name,column=claimed_by"`
 
-	// ForkedFrom is the row of another run that this one is a copy of, such as cycle:STEP/SEQ; nil: it is none. A copy
+	// ForkedFrom is the wait of another run that this one is a copy of, as wait:WAIT; nil: it is none. A copy
 	// counts in no figure.
-	ForkedFrom *string `record:"forkedFrom,id"`
+	ForkedFrom *string `record:"forkedFrom,address"`
 }
 
 // WaitType is what a human is asked for.

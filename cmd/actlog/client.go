@@ -25,16 +25,17 @@ import (
 
 // planView and the types below it are what the commands read of the API's plans and steps.
 type planView struct {
-	CurrentPlanID           string
-	RootPlanID              string
-	Title                   string
-	UserRequest             string
-	Name                    string
-	Executor                string
-	State                   string
-	Placeholder             bool
-	AlsoUnder               []string
-	Omitted                 *omittedView
+	CurrentPlanID string
+	RootPlanID    string
+	Title         string
+	UserRequest   string
+	Name          string
+	Executor      string
+	State         string
+	Placeholder   bool
+	AlsoUnder     []string
+	Omitted       *omittedView
+	copied
 	Link                    tree.Link
 	Summary                 string
 	ErrorMessage            string
@@ -63,6 +64,7 @@ type stepView struct {
 	AgentDescription string
 	State            string
 	attempted
+	copied
 	Result                  string
 	ErrorMessage            string
 	StartTime               *time.Time
@@ -77,6 +79,9 @@ type attempted struct {
 	Attempts []attemptView
 }
 
+// copied is what a row says of the row of another run that it is a copy of; empty: it is none.
+type copied struct{ ForkedFrom string }
+
 type attemptView struct {
 	Attempt            int
 	State              string
@@ -89,6 +94,7 @@ type cycleView struct {
 	Seq   int
 	State string
 	attempted
+	copied
 	ThinkInput      string
 	ThinkOutput     string
 	Message         json.RawMessage
@@ -110,6 +116,7 @@ type toolCallView struct {
 	Name           string
 	State          string
 	attempted
+	copied
 	Parameters   string
 	Result       string
 	ErrorMessage string

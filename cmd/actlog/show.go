@@ -217,7 +217,8 @@ func (v *view) head(p *planView) {
 // title draws what a plan is, its state and its error. What is drawn next is below it.
 func (v *view) title(p *planView) {
 	v.top = p.State
-	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
+	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p),
+		v.copy(p.copied))
 	v.text("", "", cmp.Or(p.Title, p.UserRequest), maxShownText)
 	v.failure("", "", p.ErrorMessage, maxShownText)
 }
@@ -288,7 +289,7 @@ func (v *view) children(indent string, p *planView) {
 		branch, under := branches(i == n-1)
 		name, _ := st.name(p)
 		v.line(indent+branch, v.bold(cmp.Or(name, "(unnamed agent)")), v.stateBelow(st.State), v.figures(st.Figures),
-			st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
+			st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)), v.copy(st.copied))
 		v.pastAttempts(indent+under, st.attempted)
 		v.failure(indent+under, "", st.ErrorMessage, maxShownText)
 		for j, sub := range st.SubPlanExecutionRecords {
@@ -299,6 +300,14 @@ func (v *view) children(indent string, p *planView) {
 	for i, sub := range p.SubPlanExecutionRecords {
 		v.subPlan(indent, sub, len(p.AgentExecutionSequence)+i == n-1)
 	}
+}
+
+// copy says which row of another run a row is a copy of. Its figures are those of that run.
+func (v *view) copy(c copied) string {
+	if c.ForkedFrom == "" {
+		return ""
+	}
+	return v.faint("copy of " + words.Shorten(c.ForkedFrom, maxShownText))
 }
 
 // number is empty for the first attempt.
@@ -329,7 +338,7 @@ func (v *view) subPlan(indent string, p *planView, last bool) {
 
 	title := cmp.Or(p.Title, p.UserRequest, p.CurrentPlanID)
 	v.line(indent+branch, tool, words.Shorten(title, 70), v.planState(v.shown(p.State), p.Placeholder),
-		v.figures(p.Total), inferred(p))
+		v.figures(p.Total), inferred(p), v.copy(p.copied))
 	v.failure(indent+under, "", p.ErrorMessage, maxShownText)
 	v.children(indent+under, p)
 }

@@ -212,6 +212,7 @@ type tailRow struct {
 	InputTokens, OutputTokens                                                                      int64
 	Figures                                                                                        figuresView
 	Progress, FallbackFrom                                                                         json.RawMessage
+	copied
 }
 
 // progress says how far a call at work has come; empty: it has not said.
@@ -244,6 +245,9 @@ func (t *tail) printChanges(event string, data json.RawMessage) error {
 		name, parts := t.describe(r)
 		if progress != "" {
 			parts = append(parts, progress)
+		}
+		if of := v.copy(r.copied); of != "" {
+			parts = append(parts, of)
 		}
 		t.print(name, append(parts, v.red(words.Shorten(r.ErrorMessage, 100)))...)
 	}

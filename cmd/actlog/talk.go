@@ -29,7 +29,8 @@ func (st *stepView) name(of *planView) (name string, isNode bool) {
 // step draws a step of a plan with its cycles as a talk, and its tool calls.
 func (v *view) step(st *stepView, of *planView) {
 	name, _ := st.name(of)
-	v.line("", v.bold(cmp.Or(name, st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number())
+	v.line("", v.bold(cmp.Or(name, st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number(),
+		v.copy(st.copied))
 	v.pastAttempts("", st.attempted)
 	v.quote("", "asked", st.AgentRequest)
 
@@ -51,7 +52,8 @@ func (v *view) step(st *stepView, of *planView) {
 func (v *view) cycle(st *stepView, c, before *cycleView) {
 	v.line("", v.bold("cycle "+strconv.Itoa(c.Seq+1)), v.stateBelow(c.State), words.Clean(c.ModelName),
 		words.Took(c.ThinkStartTime, c.ThinkEndTime),
-		words.Tokens(c.InputTokens, c.OutputTokens), words.Clean(c.FinishReason), c.number())
+		words.Tokens(c.InputTokens, c.OutputTokens), words.Clean(c.FinishReason), c.number(),
+		v.copy(c.copied))
 	v.line("  ", v.faint("at "+cycleAt(st.StepID, c.Seq)))
 	v.pastAttempts("  ", c.attempted)
 	for _, other := range words.Fallbacks(c.FallbackFrom) {
@@ -108,7 +110,7 @@ func (v *view) message(m *chat.Message, calls []*toolCallView) {
 
 func (v *view) toolCall(t *toolCallView) {
 	v.line("  ", "→ "+v.bold(t.Name), words.Shorten(t.Parameters, maxArguments), v.stateBelow(t.State),
-		words.Took(t.StartTime, t.EndTime), t.number())
+		words.Took(t.StartTime, t.EndTime), t.number(), v.copy(t.copied))
 	v.pastAttempts("    ", t.attempted)
 	v.failure("    ", "", t.ErrorMessage, maxQuote)
 	if t.ErrorMessage == "" {

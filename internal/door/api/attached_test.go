@@ -92,18 +92,21 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 	written := map[string]obj{
 		"thoughts": thought("p/1", "p/1", "x",
 			obj{"stepId": "s", "agentId": "a", "role": "r", "iteration": 3, "type": "decision", "content": "c <&>",
-				"relatedOperations": []any{"o", ""}, "confidence": 0.25, "time": at(7)}),
+				"relatedOperations": []any{"o", ""}, "confidence": 0.25, "time": at(7),
+				"forkedFrom": "thought:o"}),
 		"artifacts": artifact("p/1", "p/1", "x", obj{
 			"stepId": "s", "toolCallId": "t", "type": "table", "value": []any{1.5, nil, obj{"z": "", "a": true}},
+			"forkedFrom": "artifact:o",
 		}),
 		"sources": source("p/1", "p/1", "x",
 			obj{"stepId": "s", "toolCallId": "t", "uri": "file:///x", "type": "FILE", "lineStart": 1, "lineEnd": 2,
-				"snippet": "sn", "description": "d", "relevanceScore": 0.5, "metadata": obj{"k": []any{}}}),
+				"snippet": "sn", "description": "d", "relevanceScore": 0.5, "metadata": obj{"k": []any{}},
+				"forkedFrom": "source:o"}),
 		"waits": wait("p/1", "p/1", "x",
 			obj{"stepId": "s", "toolCallId": "t", "type": "PLAN_VALIDATION", "title": "ti", "formDescription": "f",
 				"formInputs": []any{obj{"label": "l"}}, "state": "APPROVED", "decision": "yes", "decidedBy": "u", "by": "U",
 				"decisionText": "why", "subject": obj{"name": "n"}, "subjectSha256": "h", "startTime": at(1), "endTime": at(2),
-				"expiresAt": at(9)}),
+				"expiresAt": at(9), "forkedFrom": "wait:o"}),
 	}
 
 	least := map[string]obj{

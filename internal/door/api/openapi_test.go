@@ -380,7 +380,7 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 
 	switch f.Type {
 	case field.Text:
-		if limited := refuses(strings.Repeat("x", record.MaxIDBytes+1)); limited != (property["maxLength"] != nil) {
+		if limited := refuses(strings.Repeat("x", record.MaxAddressBytes+1)); limited != (property["maxLength"] != nil) {
 			t.Errorf("%s: longer is refused: %v, by the contract: %v", f.Name, limited, property["maxLength"])
 		}
 	case field.Int:

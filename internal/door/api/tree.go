@@ -78,7 +78,7 @@ func addStepOfTree(o *object, st *tree.Step) {
 // waitView has what the executor contract shows of a wait.
 var waitView = viewOf(record.KindWait, []string{
 	"rootPlanId", "planId", "stepId", "toolCallId", "title", "state", "decision", "decidedBy", "by", "subject",
-	"subjectSha256", "decisionText", "startTime", "endTime", "expiresAt",
+	"subjectSha256", "decisionText", "startTime", "endTime", "expiresAt", "forkedFrom",
 }, nil)
 
 const defaultWaitTitle = "Awaiting user input."

@@ -139,6 +139,9 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.time("answered", r.EndTime).text("answered by", r.DecidedBy).text("says they are", r.By)
 	}
 
+	if of, href := v.original(open); of != "" {
+		f.link("copy of", of, href)
+	}
 	for _, started := range v.detail.started {
 		f.link("says it was started here", cmp.Or(started.Title, started.RootPlanID), runPath(started.RootPlanID))
 	}
@@ -153,6 +156,23 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.add("attempt "+strconv.FormatInt(past.Number, 10), strings.Join(nonEmpty(parts), ", "))
 	}
 	return f
+}
+
+// original returns the address of the row that a row is a copy of, and where that is shown: in the run from which this
+// one goes on, if that is known. A root plan is no copy, but leads there, too. Empty: there is none.
+func (v *runView) original(row *outline.Row) (of, href string) {
+	const plan = "plan:"
+	continued := optional.Value(v.Plan.Record.ForkedFrom)
+	of = optional.Value(row.ForkedFrom())
+	if row.Plan != nil && row.Plan.Record.IsRoot() {
+		of = continued
+	}
+
+	id, err := url.PathUnescape(strings.TrimPrefix(continued, plan))
+	if of == "" || err != nil || !v.Plan.Record.IsRoot() || !strings.HasPrefix(continued, plan) {
+		return of, ""
+	}
+	return of, runPath(id) + "?" + url.Values{"at": {of}}.Encode()
 }
 
 // deadlineless says of an open question without a deadline that it has none.

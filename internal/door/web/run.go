@@ -252,10 +252,14 @@ func (v *runView) find(at string) {
 // ended reports whether the run goes on no more.
 func (v *runView) ended() bool { return v.Rows[0].State().Terminal() }
 
-// times returns when the rows of the run began, and how long they took in all.
+// times returns when the rows of the run began, and how long they took in all. What is copied went on in another run.
 func (v *runView) times() (from time.Time, span time.Duration) {
 	var to time.Time
 	for i := range v.Rows {
+		if v.Rows[i].ForkedFrom() != nil {
+			continue
+		}
+
 		start, end := v.Rows[i].TimesAt(v.now)
 		if start != nil && (from.IsZero() || start.Before(from)) {
 			from = *start
@@ -395,7 +399,7 @@ const barUnits = 1000
 // bar returns where the bar of a row begins and how long it is. ok is false if its times are not known.
 func (v *runView) bar(r *outline.Row) (x, width string, ok bool) {
 	start, end := r.TimesAt(v.now)
-	if start == nil || end == nil || end.Before(*start) {
+	if start == nil || end == nil || end.Before(*start) || r.ForkedFrom() != nil {
 		return "", "", false
 	}
 	at := float64(start.Sub(v.from)) / float64(v.span) * barUnits

@@ -235,3 +235,58 @@ func TestRunning(t *testing.T) {
 		t.Errorf("%d rows, the last is %q", len(rows), last)
 	}
 }
+
+// A copy says that it is one, and leads to its original in the run from which this one goes on. An address is hostile.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+
+	storetest.Write(t, s.store,
+		&record.Plan{
+			RootPlanID: "fork", CurrentPlanID: "fork", ForkedFrom: new("plan:the%20first"), State: new(record.Running),
+			StartTime: storetest.At(60),
+		},
+		&record.AgentExecution{RootPlanID: "fork", PlanID: "fork", StepID: "s", StartTime: storetest.At(61)},
+		&record.ThinkAct{
+			RootPlanID: "fork", StepID: "s", Seq: 0, ForkedFrom: new("cycle:o/0"), State: new(record.Failed),
+			ThinkStartTime: storetest.At(1), ThinkEndTime: storetest.At(2), ErrorMessage: new("of the other run"),
+		},
+		&record.ThinkAct{RootPlanID: "fork", StepID: "s", Seq: 1, ForkedFrom: new(`"><script>&at=x`)},
+		&record.ThinkAct{
+			RootPlanID: "fork", StepID: "s", Seq: 2, ThinkStartTime: storetest.At(62), ThinkEndTime: storetest.At(63),
+		},
+	)
+
+	for at, want := range map[string]struct{ mark, fact, href string }{
+		"plan:fork": {"", "plan:the%20first", "/runs/the%20first?at=plan%3Athe%2520first"},
+		"cycle:s/0": {"a copy of cycle:o/0", "cycle:o/0", "/runs/the%20first?at=cycle%3Ao%2F0"},
+		"cycle:s/1": {`a copy of "><script>&at=x`, `"><script>&at=x`, "/runs/the%20first?at=%22%3E%3Cscript%3E%26at%3Dx"},
+		"cycle:s/2": {},
+	} {
+		p := s.get("/runs/fork?"+url.Values{"at": {at}}.Encode(), http.StatusOK)
+		mark, drawn := "", false
+		for each := range p.one("id", at).Descendants() {
+			if text(each) == "copied" && attr(each, "class") == "more" {
+				mark = attr(each, "title")
+			}
+			drawn = drawn || each.Data == "rect"
+		}
+
+		fact, href := "", ""
+		for each := range p.detail().Descendants() {
+			if each.Data == "a" && strings.HasPrefix(attr(each, "href"), "/runs/the%20first") {
+				fact, href = text(each), attr(each, "href")
+			}
+		}
+
+		if mark != want.mark || fact != want.fact || href != want.href {
+			t.Errorf("%s: mark %q, fact %q to %q", at, mark, fact, href)
+		}
+		if drawn != (want.mark == "") {
+			t.Errorf("%s: its time is drawn: %t", at, drawn)
+		}
+		if at != "cycle:s/0" { // a copy is no failure of the run
+			p.lacks("of the other run")
+		}
+	}
+}

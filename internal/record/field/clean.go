@@ -147,7 +147,7 @@ func (f *Field) cleanText(v reflect.Value) (cut bool, err error) {
 	}
 
 	s := sanitize(target.String())
-	optionalID := v.Kind() == reflect.Pointer && f.limit == record.MaxIDBytes && !f.cuts
+	optionalID := v.Kind() == reflect.Pointer && f.limit > 0 && !f.cuts
 	if strings.TrimSpace(s) == "" {
 		switch {
 		case f.Required:

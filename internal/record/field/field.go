@@ -225,7 +225,7 @@ const maxStartedBy = 16 * record.MaxIDBytes
 //
 //	record:"<name on the wire>[,option...]"
 //
-// Keys and ids: key, required, id (refused if too long). Texts: name and text (cut if too
+// Keys and ids: key, required, id and address (refused if too long). Texts: name and text (cut if too
 // long), trace, enum, anyJSON. JSON: json, object, objects, stringMaps, startedBy. Numbers: small, decimal,
 // fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, partsOf=<text>, of=<field>,
 // with=<price>. Roles: revision, once, heartbeat, derived. Others: scoped, searched, column=<name>, shown=<column>.
@@ -251,6 +251,8 @@ func readTags(k record.Kind) []*Field {
 				f.Required = true
 			case "id":
 				f.limit = record.MaxIDBytes
+			case "address":
+				f.limit = record.MaxAddressBytes
 			case "name":
 				f.limit, f.cuts = record.MaxIDBytes, true
 			case "text":

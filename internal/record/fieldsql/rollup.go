@@ -12,10 +12,18 @@ import (
 // that there is, or the statements of cycles and tool calls add what they change, see [Shape.Grows].
 // The result is the same. To sum up costs by what a step has, to add by what is written.
 
-// figure is what a row adds to a roll-up of its step. An optional one may be NULL.
+// figure is what a row adds to a roll-up of its step, unless it is a copy. An optional one may be NULL.
 type figure struct {
 	column, sql string
 	optional    bool
+}
+
+// added is the SQL of what a row r adds: a copy adds nothing.
+func (f figure) added() string {
+	if f.optional {
+		return "CASE WHEN r.forked_from IS NULL THEN " + f.sql + " END"
+	}
+	return "CASE WHEN r.forked_from IS NULL THEN " + f.sql + " ELSE 0 END"
 }
 
 // figures of the kinds that are rolled up. Rows are r.
@@ -64,7 +72,7 @@ func rollUpJoin(partition string, latest bool) string {
 
 	sums := func(k record.Kind) string {
 		return list(figures[k], ",\n            ", func(f figure) string {
-			sum := "sum(" + f.sql + ")"
+			sum := "sum(" + f.added() + ")"
 			if slices.Contains(counted, f.column) {
 				sum = "COALESCE(" + sum + ", 0)"
 			}
@@ -127,7 +135,7 @@ func growing(k record.Kind, partition, upsert string) string {
 
 func addends(k record.Kind) string {
 	return "r.seq + 1 AS latest_round,\n        " +
-		list(figures[k], ",\n        ", func(f figure) string { return f.sql + " AS " + f.column }) +
+		list(figures[k], ",\n        ", func(f figure) string { return f.added() + " AS " + f.column }) +
 		",\n        " + lastSeen[k] + " AS last_seen_at"
 }
 

@@ -53,6 +53,7 @@ type treeRow struct {
 	Began        *time.Time    `json:"began"` // the first attempt
 	StartTime    *time.Time    `json:"start_time"`
 	EndTime      *time.Time    `json:"end_time"`
+	ForkedFrom   *string       `json:"forked_from"`
 }
 
 // causeOf returns the cause that is stored or, if there is none, finds it in the rows from which it follows.
@@ -155,17 +156,20 @@ func (r *treeRow) node(root string) tree.Node {
 		return tree.Node{Step: &tree.Step{PastAttempts: earlier, Record: record.AgentExecution{
 			RootPlanID: root, PlanID: r.Plan, StepID: step, StepIndex: r.Place, AgentName: r.Name, State: r.State,
 			ErrorKind: r.ErrorKind, ErrorMessage: r.ErrorMessage, StartTime: r.StartTime, EndTime: r.EndTime,
+			ForkedFrom: r.ForkedFrom,
 		}}}
 	case record.KindThinkAct:
 		return tree.Node{Cycle: &tree.Cycle{Record: record.ThinkAct{
 			RootPlanID: root, StepID: step, Seq: r.Seq, State: r.State,
 			ErrorKind: r.ErrorKind, ErrorMessage: r.ErrorMessage, ThinkStartTime: r.StartTime, ThinkEndTime: r.EndTime,
+			ForkedFrom: r.ForkedFrom,
 		}}}
 	case record.KindActTool:
 		return tree.Node{Call: &tree.ToolCall{PastAttempts: earlier, Record: record.ActTool{
 			RootPlanID: root, StepID: step, Seq: r.Seq, ToolCallID: optional.Value(r.Call), CallIndex: r.Place, Name: r.Name,
 			State:     r.State,
 			ErrorKind: r.ErrorKind, ErrorMessage: r.ErrorMessage, StartTime: r.StartTime, EndTime: r.EndTime,
+			ForkedFrom: r.ForkedFrom,
 		}}}
 	case record.KindWait:
 		return tree.Node{Wait: &record.Wait{
@@ -177,6 +181,7 @@ func (r *treeRow) node(root string) tree.Node {
 		return tree.Node{Plan: &tree.Plan{ParentStepID: step, Record: record.Plan{
 			RootPlanID: root, CurrentPlanID: r.Plan, ParentPlanID: r.Parent, ToolCallID: r.Call, Title: r.Name, State: r.State,
 			ErrorKind: r.ErrorKind, ErrorMessage: r.ErrorMessage, StartTime: r.StartTime, EndTime: r.EndTime,
+			ForkedFrom: r.ForkedFrom,
 		}}}
 	}
 }

@@ -66,7 +66,7 @@ WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 		Columns: fieldsql.Only(fieldsql.Readable(record.KindWait, "w"),
 			"root_plan_id", "plan_id", "wait_id", "type", "title", "form_description", "form_inputs", "start_time"),
 		From: `FROM actlog.wait_state AS w
-WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_state, 'WAITING') = 'WAITING'`,
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_state, 'WAITING') = 'WAITING' AND w.forked_from IS NULL`,
 	},
 )
 

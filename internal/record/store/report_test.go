@@ -939,11 +939,11 @@ func TestReportsReadNoLargeText(t *testing.T) {
 	}
 }
 
-// takesText reports whether a field accepts a text that is longer than a name.
+// takesText reports whether a field accepts a text that is longer than a name or an address.
 func takesText(t *testing.T, kind record.Kind, wanted *field.Field) bool {
 	t.Helper()
 	c := record.New(kind)
-	long := strings.Repeat("x", record.MaxIDBytes+1)
+	long := strings.Repeat("x", record.MaxAddressBytes+1)
 	for _, f := range append([]*field.Field{wanted}, field.Fields(kind)...) {
 		v := f.In(c)
 		switch {

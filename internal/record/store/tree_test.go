@@ -37,9 +37,9 @@ func TestFieldsAreRead(t *testing.T) {
 
 	fillFields(t, plan, "exception", "startedBy")
 	fillFields(t, agent)
-	fillFields(t, cycle)
-	fillFields(t, tool)
-	fillFields(t, wait, "subject", "subjectSha256", "decisionText", "stepId", "toolCallId", "state", "decision",
+	fillFields(t, cycle, "forkedFrom") // copies would not be in the figures, nor be the open wait
+	fillFields(t, tool, "forkedFrom")
+	fillFields(t, wait, "forkedFrom", "subject", "subjectSha256", "decisionText", "stepId", "toolCallId", "state", "decision",
 		"decidedBy", "by", "endTime", "expiresAt")
 	storetest.Write(t, s, plan, agent, cycle, tool, wait)
 

@@ -37,8 +37,8 @@ type WaitFilter struct {
 	Timeout time.Duration
 }
 
-// IsOpenWait is the SQL that says whether a row w of actlog.wait_state waits for a human.
-const IsOpenWait = `w.state = 'WAITING' AND (w.expires_at IS NULL OR w.expires_at > now())`
+// IsOpenWait is the SQL that says whether a row w of actlog.wait_state waits for a human. A copy waits for nobody.
+const IsOpenWait = `w.state = 'WAITING' AND w.forked_from IS NULL AND (w.expires_at IS NULL OR w.expires_at > now())`
 
 const askedAt = `COALESCE(w.start_time, w.first_seen_at, '0001-01-01 00:00:00+00'::timestamptz)`
 

@@ -235,8 +235,12 @@ func (f *finder) below(n Node) (rows []Node) {
 }
 
 // endedBadly reports whether the row failed, was left by a process that died, was stopped with words, or is a question
-// that nobody answered in time.
+// that nobody answered in time. A copy did so in another run.
 func endedBadly(n Node) bool {
+	if n.ForkedFrom() != nil {
+		return false
+	}
+
 	switch n.State() {
 	case record.Failed, record.Interrupted, record.TimedOut:
 		return true
@@ -477,7 +481,7 @@ func (f *finder) visit(n, up, withError Node) (noted bool) {
 		withError = n
 	}
 	before := len(f.leaves)
-	asks := n.Wait != nil && n.State() == record.Waiting
+	asks := n.Wait != nil && n.State() == record.Waiting && n.ForkedFrom() == nil
 	if asks && (f.oldest == (Node{}) || askedBefore(n.Wait, f.oldest.Wait)) {
 		f.oldest = n
 	}
@@ -489,7 +493,7 @@ func (f *finder) visit(n, up, withError Node) (noted bool) {
 		}
 	}
 
-	if len(f.leaves) == before && n.Failed() {
+	if len(f.leaves) == before && n.Failed() && n.ForkedFrom() == nil {
 		f.leaves = append(f.leaves, n)
 	}
 	if noted {

@@ -150,6 +150,24 @@ func earliest(a, b *time.Time) *time.Time {
 	return a
 }
 
+// ForkedFrom returns the address of the row of another run that the row is a copy of; nil: it is none. A root plan is a
+// run of its own, whatever it goes on from.
+func (n Node) ForkedFrom() *string {
+	switch {
+	case n.Plan != nil && n.Plan.Record.IsRoot():
+		return nil
+	case n.Plan != nil:
+		return n.Plan.Record.ForkedFrom
+	case n.Step != nil:
+		return n.Step.Record.ForkedFrom
+	case n.Cycle != nil:
+		return n.Cycle.Record.ForkedFrom
+	case n.Wait != nil:
+		return n.Wait.ForkedFrom
+	}
+	return n.Call.Record.ForkedFrom
+}
+
 // Failed reports whether the node failed, or was left behind by a process that died.
 func (n Node) Failed() bool {
 	s := n.State()

@@ -212,7 +212,8 @@ func Lines(t testing.TB, conn interface {
 	return got
 }
 
-// CheckKept checks what triggers keep of rows: the table of failures, and the time by which reports find a row.
+// CheckKept checks what triggers keep of rows: the table of failures, in which no copy is, and the time by which
+// reports find a row.
 func CheckKept(t testing.TB, s *store.Store) {
 	t.Helper()
 	const failed = `told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED', 'BLOCKED')`
@@ -221,23 +222,23 @@ func CheckKept(t testing.TB, s *store.Store) {
 		WITH said AS (
 			SELECT root_plan_id, 'plan' AS kind, '' AS step_id, 0 AS seq, current_plan_id AS id, part, told_state,
 				COALESCE(end_time, start_time, first_seen_at) AS failed_at
-			FROM actlog.plan_execution_record WHERE `+failed+`
+			FROM actlog.plan_execution_record WHERE `+failed+` AND (forked_from IS NULL OR current_plan_id = root_plan_id)
 
 			UNION ALL
 			SELECT root_plan_id, 'agentExecution', step_id, 0, '', part, told_state,
 				COALESCE(end_time, start_time, first_seen_at, part::timestamp AT TIME ZONE 'utc')
-			FROM actlog.agent_execution_record WHERE `+failed+`
+			FROM actlog.agent_execution_record WHERE `+failed+` AND forked_from IS NULL
 
 			UNION ALL
 			SELECT root_plan_id, 'thinkAct', step_id, seq, '', part, told_state,
 				COALESCE(GREATEST(think_end_time, act_end_time), act_start_time, think_start_time, first_seen_at,
 					part::timestamp AT TIME ZONE 'utc')
-			FROM actlog.think_act_record WHERE `+failed+`
+			FROM actlog.think_act_record WHERE `+failed+` AND forked_from IS NULL
 
 			UNION ALL
 			SELECT root_plan_id, 'actTool', step_id, seq, tool_call_id, part, told_state,
 				COALESCE(end_time, start_time, first_seen_at, part::timestamp AT TIME ZONE 'utc')
-			FROM actlog.act_tool_info WHERE `+failed+`
+			FROM actlog.act_tool_info WHERE `+failed+` AND forked_from IS NULL
 
 		), kept AS (
 			SELECT root_plan_id, kind, step_id, seq, id, part, state, failed_at FROM actlog.failure

@@ -19,7 +19,8 @@ func (r *Row) TimesAt(now time.Time) (start, end *time.Time) {
 type interval struct{ from, to time.Time }
 
 // Slowest returns the rows that took longest themselves, the slowest first, and how long: their time without that in
-// which something below them went on. Rows whose times are not known, or that took none, are not among them.
+// which something below them went on. Rows whose times are not known, or that took none, are not among them, nor are
+// copies, which went on in another run.
 func (o *Outline) Slowest(now time.Time) (rows []int, took map[int]time.Duration) {
 	took = map[int]time.Duration{}
 	below := make([][]interval, len(o.Rows)) // what went on under each row
@@ -28,7 +29,7 @@ func (o *Outline) Slowest(now time.Time) (rows []int, took map[int]time.Duration
 		under := union(below[i])
 		below[i] = nil
 
-		if start, end := r.TimesAt(now); start != nil && end != nil && end.After(*start) {
+		if start, end := r.TimesAt(now); start != nil && end != nil && end.After(*start) && r.ForkedFrom() == nil {
 			if own := end.Sub(*start) - within(under, *start, *end); own > 0 {
 				rows = append(rows, i)
 				took[i] = own

@@ -20,6 +20,7 @@ INSERT INTO actlog.act_tool_info AS r (
     inferred,
     policy,
     progress,
+    forked_from,
     truncated,
     revs,
     attempts,
@@ -47,6 +48,7 @@ SELECT
     u.inferred,
     u.policy::json,
     u.progress::json,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
@@ -75,7 +77,8 @@ FROM unnest(
     $21::text[],
     $22::text[],
     $23::text[],
-    $24::text[]
+    $24::text[],
+    $25::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -98,6 +101,7 @@ FROM unnest(
     inferred,
     policy,
     progress,
+    forked_from,
     truncated,
     revs,
     attempts
@@ -122,12 +126,13 @@ ON CONFLICT (root_plan_id, step_id, seq, tool_call_id, part) DO UPDATE SET
     inferred = CASE WHEN actlog.takes(r.inferred, r.revs[12], excluded.inferred, excluded.revs[12]) THEN excluded.inferred ELSE r.inferred END,
     policy = CASE WHEN actlog.takes(r.policy::text, r.revs[13], excluded.policy::text, excluded.revs[13]) THEN excluded.policy ELSE r.policy END,
     progress = CASE WHEN actlog.takes(r.progress::text, r.revs[14], excluded.progress::text, excluded.revs[14]) THEN excluded.progress ELSE r.progress END,
+    forked_from = CASE WHEN actlog.takes(r.forked_from, r.revs[15], excluded.forked_from, excluded.revs[15]) THEN excluded.forked_from ELSE r.forked_from END,
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
         WHEN excluded.truncated IS NULL THEN r.truncated
         ELSE r.truncated || excluded.truncated
     END,
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.call_index, excluded.provider_call_id, excluded.server_name, excluded.name, excluded.parameters, excluded.result, excluded.told_state, excluded.attempt, excluded.error_message, excluded.error_kind, excluded.start_time, excluded.end_time, excluded.span_id, excluded.metadata, excluded.inferred, excluded.policy, excluded.progress) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.call_index, excluded.provider_call_id, excluded.server_name, excluded.name, excluded.parameters, excluded.result, excluded.told_state, excluded.attempt, excluded.error_message, excluded.error_kind, excluded.start_time, excluded.end_time, excluded.span_id, excluded.metadata, excluded.inferred, excluded.policy, excluded.progress, excluded.forked_from) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
         GREATEST(r.revs[1], excluded.revs[1]),
         GREATEST(r.revs[2], excluded.revs[2]),
         GREATEST(r.revs[3], excluded.revs[3]),
@@ -141,10 +146,11 @@ ON CONFLICT (root_plan_id, step_id, seq, tool_call_id, part) DO UPDATE SET
         GREATEST(r.revs[11], excluded.revs[11]),
         GREATEST(r.revs[12], excluded.revs[12]),
         GREATEST(r.revs[13], excluded.revs[13]),
-        GREATEST(r.revs[14], excluded.revs[14])
+        GREATEST(r.revs[14], excluded.revs[14]),
+        GREATEST(r.revs[15], excluded.revs[15])
     ] END,
     attempts = CASE WHEN actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL THEN r.attempts ELSE actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'state', r.told_state, 'errorMessage', r.error_message, 'errorKind', r.error_kind, 'startTime', r.start_time, 'endTime', r.end_time), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'state', excluded.told_state, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind, 'startTime', excluded.start_time, 'endTime', excluded.end_time), '{"state": {"rule": "forward", "rev": 7, "time": false}, "errorMessage": {"rule": "newest", "rev": 8, "time": false}, "errorKind": {"rule": "newest", "rev": 9, "time": false}, "startTime": {"rule": "least", "rev": 0, "time": true}, "endTime": {"rule": "greatest", "rev": 0, "time": true}}'::jsonb) END
-WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.call_index, excluded.provider_call_id, excluded.server_name, excluded.name, excluded.parameters, excluded.result, excluded.told_state, excluded.attempt, excluded.error_message, excluded.error_kind, excluded.start_time, excluded.end_time, excluded.span_id, excluded.metadata, excluded.inferred, excluded.policy, excluded.progress) IS NULL
+WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.call_index, excluded.provider_call_id, excluded.server_name, excluded.name, excluded.parameters, excluded.result, excluded.told_state, excluded.attempt, excluded.error_message, excluded.error_kind, excluded.start_time, excluded.end_time, excluded.span_id, excluded.metadata, excluded.inferred, excluded.policy, excluded.progress, excluded.forked_from) IS NULL
     OR NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.call_index, r.revs[1], excluded.call_index, excluded.revs[1])
     OR actlog.takes(r.provider_call_id, r.revs[2], excluded.provider_call_id, excluded.revs[2])
@@ -163,4 +169,5 @@ WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.call_index, exclude
     OR actlog.takes(r.inferred, r.revs[12], excluded.inferred, excluded.revs[12])
     OR actlog.takes(r.policy::text, r.revs[13], excluded.policy::text, excluded.revs[13])
     OR actlog.takes(r.progress::text, r.revs[14], excluded.progress::text, excluded.revs[14])
+    OR actlog.takes(r.forked_from, r.revs[15], excluded.forked_from, excluded.revs[15])
     OR NOT (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL) AND r.attempts IS DISTINCT FROM actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'state', r.told_state, 'errorMessage', r.error_message, 'errorKind', r.error_kind, 'startTime', r.start_time, 'endTime', r.end_time), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'state', excluded.told_state, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind, 'startTime', excluded.start_time, 'endTime', excluded.end_time), '{"state": {"rule": "forward", "rev": 7, "time": false}, "errorMessage": {"rule": "newest", "rev": 8, "time": false}, "errorKind": {"rule": "newest", "rev": 9, "time": false}, "startTime": {"rule": "least", "rev": 0, "time": true}, "endTime": {"rule": "greatest", "rev": 0, "time": true}}'::jsonb)

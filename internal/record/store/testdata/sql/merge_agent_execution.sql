@@ -20,6 +20,7 @@ INSERT INTO actlog.agent_execution_record AS r (
     model_name,
     span_id,
     metadata,
+    forked_from,
     truncated,
     revs,
     attempts,
@@ -64,6 +65,7 @@ SELECT
     u.model_name,
     u.span_id,
     u.metadata::json,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
@@ -109,7 +111,8 @@ FROM unnest(
     $21::text[],
     $22::text[],
     $23::text[],
-    $24::text[]
+    $24::text[],
+    $25::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -132,6 +135,7 @@ FROM unnest(
     model_name,
     span_id,
     metadata,
+    forked_from,
     truncated,
     revs,
     attempts
@@ -147,19 +151,19 @@ LEFT JOIN LATERAL (
         l.name AS latest_tool_name, l.args AS latest_tool_args
     FROM (
         SELECT
-            COALESCE(sum(1), 0) AS cycles,
-            COALESCE(sum((r.status = 'FINISHED')::integer), 0) AS completed_cycles,
-            COALESCE(sum((COALESCE(r.think_start_time, r.think_end_time) IS NOT NULL
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN 1 ELSE 0 END), 0) AS cycles,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN (r.status = 'FINISHED')::integer ELSE 0 END), 0) AS completed_cycles,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN (COALESCE(r.think_start_time, r.think_end_time) IS NOT NULL
             OR COALESCE(r.input_char_count, r.output_char_count, r.input_tokens, r.output_tokens) IS NOT NULL
-            OR r.model_name IS NOT NULL)::integer), 0) AS model_calls,
-            COALESCE(sum((r.state = 'FAILED')::integer), 0) AS failures,
-            sum(r.input_tokens) AS input_tokens,
-            sum(r.output_tokens) AS output_tokens,
-            sum(r.cache_read_input_tokens) AS cache_read_input_tokens,
-            sum(r.cache_creation_input_tokens) AS cache_creation_input_tokens,
-            sum(r.reasoning_tokens) AS reasoning_tokens,
-            sum(r.cost_usd) AS cost_usd,
-            sum(GREATEST(0, round(1000 * extract(epoch FROM r.think_end_time - r.think_start_time)))) AS think_ms,
+            OR r.model_name IS NOT NULL)::integer ELSE 0 END), 0) AS model_calls,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN (r.state = 'FAILED')::integer ELSE 0 END), 0) AS failures,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.input_tokens END) AS input_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.output_tokens END) AS output_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.cache_read_input_tokens END) AS cache_read_input_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.cache_creation_input_tokens END) AS cache_creation_input_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.reasoning_tokens END) AS reasoning_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.cost_usd END) AS cost_usd,
+            sum(CASE WHEN r.forked_from IS NULL THEN GREATEST(0, round(1000 * extract(epoch FROM r.think_end_time - r.think_start_time))) ELSE 0 END) AS think_ms,
             COALESCE(max(r.seq) + 1, 0) AS latest_round,
             max(GREATEST(r.think_start_time, r.think_end_time, r.first_token_time, r.act_start_time, r.act_end_time)) AS last_seen_at
         FROM actlog.think_act_record AS r
@@ -167,9 +171,9 @@ LEFT JOIN LATERAL (
     ) AS c
     CROSS JOIN (
         SELECT
-            COALESCE(sum(1), 0) AS tool_calls,
-            COALESCE(sum((r.state = 'FAILED')::integer), 0) AS failures,
-            sum(GREATEST(0, round(1000 * extract(epoch FROM r.end_time - r.start_time)))) AS tool_ms,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN 1 ELSE 0 END), 0) AS tool_calls,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN (r.state = 'FAILED')::integer ELSE 0 END), 0) AS failures,
+            sum(CASE WHEN r.forked_from IS NULL THEN GREATEST(0, round(1000 * extract(epoch FROM r.end_time - r.start_time))) ELSE 0 END) AS tool_ms,
             max(GREATEST(r.start_time, r.end_time)) AS last_seen_at
         FROM actlog.act_tool_info AS r
         WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.part = root.part
@@ -204,12 +208,13 @@ ON CONFLICT (root_plan_id, step_id) DO UPDATE SET
     model_name = CASE WHEN actlog.takes(r.model_name, r.revs[14], excluded.model_name, excluded.revs[14]) THEN excluded.model_name ELSE r.model_name END,
     span_id = CASE WHEN actlog.takes(r.span_id, r.revs[15], excluded.span_id, excluded.revs[15]) THEN excluded.span_id ELSE r.span_id END,
     metadata = CASE WHEN actlog.takes(r.metadata::text, r.revs[16], excluded.metadata::text, excluded.revs[16]) THEN excluded.metadata ELSE r.metadata END,
+    forked_from = CASE WHEN actlog.takes(r.forked_from, r.revs[17], excluded.forked_from, excluded.revs[17]) THEN excluded.forked_from ELSE r.forked_from END,
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
         WHEN excluded.truncated IS NULL THEN r.truncated
         ELSE r.truncated || excluded.truncated
     END,
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.plan_id, excluded.step_index, excluded.conversation_id, excluded.agent_name, excluded.agent_version, excluded.agent_description, excluded.agent_request, excluded.max_steps, excluded.current_step, excluded.attempt, excluded.told_state, excluded.start_time, excluded.end_time, excluded.result, excluded.error_message, excluded.error_kind, excluded.model_name, excluded.span_id, excluded.metadata) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.plan_id, excluded.step_index, excluded.conversation_id, excluded.agent_name, excluded.agent_version, excluded.agent_description, excluded.agent_request, excluded.max_steps, excluded.current_step, excluded.attempt, excluded.told_state, excluded.start_time, excluded.end_time, excluded.result, excluded.error_message, excluded.error_kind, excluded.model_name, excluded.span_id, excluded.metadata, excluded.forked_from) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
         GREATEST(r.revs[1], excluded.revs[1]),
         GREATEST(r.revs[2], excluded.revs[2]),
         GREATEST(r.revs[3], excluded.revs[3]),
@@ -225,7 +230,8 @@ ON CONFLICT (root_plan_id, step_id) DO UPDATE SET
         CASE actlog.attempts(r.attempt, excluded.attempt) WHEN 1 THEN excluded.revs[13] WHEN 0 THEN GREATEST(r.revs[13], excluded.revs[13]) ELSE r.revs[13] END,
         GREATEST(r.revs[14], excluded.revs[14]),
         GREATEST(r.revs[15], excluded.revs[15]),
-        GREATEST(r.revs[16], excluded.revs[16])
+        GREATEST(r.revs[16], excluded.revs[16]),
+        GREATEST(r.revs[17], excluded.revs[17])
     ] END,
     attempts = CASE WHEN actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL THEN r.attempts ELSE actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'state', r.told_state, 'startTime', r.start_time, 'endTime', r.end_time, 'errorMessage', r.error_message, 'errorKind', r.error_kind), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'state', excluded.told_state, 'startTime', excluded.start_time, 'endTime', excluded.end_time, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind), '{"state": {"rule": "forward", "rev": 10, "time": false}, "startTime": {"rule": "least", "rev": 0, "time": true}, "endTime": {"rule": "greatest", "rev": 0, "time": true}, "errorMessage": {"rule": "newest", "rev": 12, "time": false}, "errorKind": {"rule": "newest", "rev": 13, "time": false}}'::jsonb) END,
     cycles = CASE WHEN excluded.cycles IS NULL THEN r.cycles ELSE excluded.cycles END,
@@ -245,7 +251,7 @@ ON CONFLICT (root_plan_id, step_id) DO UPDATE SET
     latest_round = CASE WHEN excluded.cycles IS NULL THEN r.latest_round ELSE excluded.latest_round END,
     latest_tool_name = CASE WHEN excluded.cycles IS NULL THEN r.latest_tool_name ELSE excluded.latest_tool_name END,
     latest_tool_args = CASE WHEN excluded.cycles IS NULL THEN r.latest_tool_args ELSE excluded.latest_tool_args END
-WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.plan_id, excluded.step_index, excluded.conversation_id, excluded.agent_name, excluded.agent_version, excluded.agent_description, excluded.agent_request, excluded.max_steps, excluded.current_step, excluded.attempt, excluded.told_state, excluded.start_time, excluded.end_time, excluded.result, excluded.error_message, excluded.error_kind, excluded.model_name, excluded.span_id, excluded.metadata) IS NULL
+WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.plan_id, excluded.step_index, excluded.conversation_id, excluded.agent_name, excluded.agent_version, excluded.agent_description, excluded.agent_request, excluded.max_steps, excluded.current_step, excluded.attempt, excluded.told_state, excluded.start_time, excluded.end_time, excluded.result, excluded.error_message, excluded.error_kind, excluded.model_name, excluded.span_id, excluded.metadata, excluded.forked_from) IS NULL
     OR NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.plan_id, r.revs[1], excluded.plan_id, excluded.revs[1])
     OR actlog.takes(r.step_index, r.revs[2], excluded.step_index, excluded.revs[2])
@@ -266,6 +272,7 @@ WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.plan_id, excluded.s
     OR actlog.takes(r.model_name, r.revs[14], excluded.model_name, excluded.revs[14])
     OR actlog.takes(r.span_id, r.revs[15], excluded.span_id, excluded.revs[15])
     OR actlog.takes(r.metadata::text, r.revs[16], excluded.metadata::text, excluded.revs[16])
+    OR actlog.takes(r.forked_from, r.revs[17], excluded.forked_from, excluded.revs[17])
     OR (excluded.cycles IS NOT NULL AND (r.cycles, r.last_seen_at, r.completed_cycles, r.model_calls, r.tool_calls, r.failures, r.input_tokens, r.output_tokens, r.cache_read_input_tokens, r.cache_creation_input_tokens, r.reasoning_tokens, r.cost_usd, r.think_ms, r.tool_ms, r.latest_round, r.latest_tool_name, r.latest_tool_args)
         IS DISTINCT FROM (excluded.cycles, excluded.last_seen_at, excluded.completed_cycles, excluded.model_calls, excluded.tool_calls, excluded.failures, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.cost_usd, excluded.think_ms, excluded.tool_ms, excluded.latest_round, excluded.latest_tool_name, excluded.latest_tool_args))
     OR NOT (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL) AND r.attempts IS DISTINCT FROM actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'state', r.told_state, 'startTime', r.start_time, 'endTime', r.end_time, 'errorMessage', r.error_message, 'errorKind', r.error_kind), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'state', excluded.told_state, 'startTime', excluded.start_time, 'endTime', excluded.end_time, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind), '{"state": {"rule": "forward", "rev": 10, "time": false}, "startTime": {"rule": "least", "rev": 0, "time": true}, "endTime": {"rule": "greatest", "rev": 0, "time": true}, "errorMessage": {"rule": "newest", "rev": 12, "time": false}, "errorKind": {"rule": "newest", "rev": 13, "time": false}}'::jsonb)

@@ -26,6 +26,7 @@ INSERT INTO actlog.plan_execution_record AS r (
     last_seen_at,
     started_by,
     attempt,
+    forked_from,
     truncated,
     revs,
     attempts,
@@ -61,10 +62,11 @@ SELECT
     u.last_seen_at,
     u.started_by::json,
     u.attempt,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
-    COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % $31::integer),
+    COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % $32::integer),
     CASE WHEN u.exception IS NOT NULL THEN now() END,
     CASE WHEN u.last_seen_at IS NOT NULL THEN now() END
 FROM unnest(
@@ -97,7 +99,8 @@ FROM unnest(
     $27::bigint[],
     $28::text[],
     $29::text[],
-    $30::text[]
+    $30::text[],
+    $31::text[]
 ) AS u (
     root_plan_id,
     current_plan_id,
@@ -126,6 +129,7 @@ FROM unnest(
     last_seen_at,
     started_by,
     attempt,
+    forked_from,
     truncated,
     revs,
     attempts
@@ -160,6 +164,7 @@ ON CONFLICT (root_plan_id, current_plan_id) DO UPDATE SET
     last_seen_at = GREATEST(r.last_seen_at, excluded.last_seen_at),
     started_by = CASE WHEN actlog.takes(r.started_by::text, r.revs[21], excluded.started_by::text, excluded.revs[21]) THEN excluded.started_by ELSE r.started_by END,
     attempt = GREATEST(r.attempt, excluded.attempt),
+    forked_from = CASE WHEN actlog.takes(r.forked_from, r.revs[22], excluded.forked_from, excluded.revs[22]) THEN excluded.forked_from ELSE r.forked_from END,
     exception_at = CASE WHEN r.exception IS DISTINCT FROM excluded.exception AND actlog.takes(r.exception, r.revs[19], excluded.exception, excluded.revs[19]) THEN excluded.exception_at ELSE r.exception_at END,
     exception_served_at = CASE WHEN r.exception IS DISTINCT FROM excluded.exception AND actlog.takes(r.exception, r.revs[19], excluded.exception, excluded.revs[19]) THEN NULL ELSE r.exception_served_at END,
     beat_at = CASE WHEN excluded.last_seen_at > COALESCE(r.last_seen_at, '-infinity') THEN excluded.beat_at ELSE r.beat_at END,
@@ -168,7 +173,7 @@ ON CONFLICT (root_plan_id, current_plan_id) DO UPDATE SET
         WHEN excluded.truncated IS NULL THEN r.truncated
         ELSE r.truncated || excluded.truncated
     END,
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.parent_plan_id, excluded.tool_call_id, excluded.executor, excluded.name, excluded.title, excluded.user_request, excluded.project, excluded.user_id, excluded.tags, excluded.environment, excluded.release, excluded.conversation_id, excluded.trace_id, excluded.told_state, excluded.start_time, excluded.end_time, excluded.summary, excluded.model_name, excluded.error_message, excluded.error_kind, excluded.exception, excluded.metadata, excluded.last_seen_at, excluded.started_by, excluded.attempt) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.parent_plan_id, excluded.tool_call_id, excluded.executor, excluded.name, excluded.title, excluded.user_request, excluded.project, excluded.user_id, excluded.tags, excluded.environment, excluded.release, excluded.conversation_id, excluded.trace_id, excluded.told_state, excluded.start_time, excluded.end_time, excluded.summary, excluded.model_name, excluded.error_message, excluded.error_kind, excluded.exception, excluded.metadata, excluded.last_seen_at, excluded.started_by, excluded.attempt, excluded.forked_from) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
         GREATEST(r.revs[1], excluded.revs[1]),
         GREATEST(r.revs[2], excluded.revs[2]),
         GREATEST(r.revs[3], excluded.revs[3]),
@@ -189,10 +194,11 @@ ON CONFLICT (root_plan_id, current_plan_id) DO UPDATE SET
         CASE actlog.attempts(r.attempt, excluded.attempt) WHEN 1 THEN excluded.revs[18] WHEN 0 THEN GREATEST(r.revs[18], excluded.revs[18]) ELSE r.revs[18] END,
         GREATEST(r.revs[19], excluded.revs[19]),
         GREATEST(r.revs[20], excluded.revs[20]),
-        GREATEST(r.revs[21], excluded.revs[21])
+        GREATEST(r.revs[21], excluded.revs[21]),
+        GREATEST(r.revs[22], excluded.revs[22])
     ] END,
     attempts = CASE WHEN actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL THEN r.attempts ELSE actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'state', r.told_state, 'endTime', r.end_time, 'errorMessage', r.error_message, 'errorKind', r.error_kind), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'state', excluded.told_state, 'endTime', excluded.end_time, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind), '{"state": {"rule": "forward", "rev": 14, "time": false}, "endTime": {"rule": "greatest", "rev": 0, "time": true}, "errorMessage": {"rule": "newest", "rev": 17, "time": false}, "errorKind": {"rule": "newest", "rev": 18, "time": false}}'::jsonb) END
-WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.parent_plan_id, excluded.tool_call_id, excluded.executor, excluded.name, excluded.title, excluded.user_request, excluded.project, excluded.user_id, excluded.tags, excluded.environment, excluded.release, excluded.conversation_id, excluded.trace_id, excluded.told_state, excluded.start_time, excluded.end_time, excluded.summary, excluded.model_name, excluded.error_message, excluded.error_kind, excluded.exception, excluded.metadata, excluded.last_seen_at, excluded.started_by, excluded.attempt) IS NULL
+WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.parent_plan_id, excluded.tool_call_id, excluded.executor, excluded.name, excluded.title, excluded.user_request, excluded.project, excluded.user_id, excluded.tags, excluded.environment, excluded.release, excluded.conversation_id, excluded.trace_id, excluded.told_state, excluded.start_time, excluded.end_time, excluded.summary, excluded.model_name, excluded.error_message, excluded.error_kind, excluded.exception, excluded.metadata, excluded.last_seen_at, excluded.started_by, excluded.attempt, excluded.forked_from) IS NULL
     OR NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.parent_plan_id, r.revs[1], excluded.parent_plan_id, excluded.revs[1])
     OR actlog.takes(r.tool_call_id, r.revs[2], excluded.tool_call_id, excluded.revs[2])
@@ -219,4 +225,5 @@ WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.parent_plan_id, exc
     OR excluded.last_seen_at > COALESCE(r.last_seen_at, '-infinity')
     OR actlog.takes(r.started_by::text, r.revs[21], excluded.started_by::text, excluded.revs[21])
     OR excluded.attempt > COALESCE(r.attempt, 0)
+    OR actlog.takes(r.forked_from, r.revs[22], excluded.forked_from, excluded.revs[22])
     OR NOT (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL) AND r.attempts IS DISTINCT FROM actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'state', r.told_state, 'endTime', r.end_time, 'errorMessage', r.error_message, 'errorKind', r.error_kind), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'state', excluded.told_state, 'endTime', excluded.end_time, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind), '{"state": {"rule": "forward", "rev": 14, "time": false}, "endTime": {"rule": "greatest", "rev": 0, "time": true}, "errorMessage": {"rule": "newest", "rev": 17, "time": false}, "errorKind": {"rule": "newest", "rev": 18, "time": false}}'::jsonb)

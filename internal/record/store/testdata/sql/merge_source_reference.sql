@@ -12,6 +12,7 @@ INSERT INTO actlog.source_reference AS r (
     description,
     relevance_score,
     metadata,
+    forked_from,
     truncated,
     revs
 )
@@ -29,6 +30,7 @@ SELECT
     u.description,
     u.relevance_score,
     u.metadata::json,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[]
 FROM unnest(
@@ -46,7 +48,8 @@ FROM unnest(
     $12::double precision[],
     $13::text[],
     $14::text[],
-    $15::text[]
+    $15::text[],
+    $16::text[]
 ) AS u (
     root_plan_id,
     plan_id,
@@ -61,6 +64,7 @@ FROM unnest(
     description,
     relevance_score,
     metadata,
+    forked_from,
     truncated,
     revs
 )
@@ -75,6 +79,7 @@ ON CONFLICT (root_plan_id, plan_id, source_id) DO UPDATE SET
     description = CASE WHEN actlog.takes(r.description, r.revs[8], excluded.description, excluded.revs[8]) THEN excluded.description ELSE r.description END,
     relevance_score = CASE WHEN actlog.takes(r.relevance_score, r.revs[9], excluded.relevance_score, excluded.revs[9]) THEN excluded.relevance_score ELSE r.relevance_score END,
     metadata = CASE WHEN actlog.takes(r.metadata::text, r.revs[10], excluded.metadata::text, excluded.revs[10]) THEN excluded.metadata ELSE r.metadata END,
+    forked_from = CASE WHEN actlog.takes(r.forked_from, r.revs[11], excluded.forked_from, excluded.revs[11]) THEN excluded.forked_from ELSE r.forked_from END,
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
         WHEN excluded.truncated IS NULL THEN r.truncated
@@ -90,7 +95,8 @@ ON CONFLICT (root_plan_id, plan_id, source_id) DO UPDATE SET
         GREATEST(r.revs[7], excluded.revs[7]),
         GREATEST(r.revs[8], excluded.revs[8]),
         GREATEST(r.revs[9], excluded.revs[9]),
-        GREATEST(r.revs[10], excluded.revs[10])
+        GREATEST(r.revs[10], excluded.revs[10]),
+        GREATEST(r.revs[11], excluded.revs[11])
     ] END
 WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.step_id, r.revs[1], excluded.step_id, excluded.revs[1])
@@ -103,3 +109,4 @@ WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.description, r.revs[8], excluded.description, excluded.revs[8])
     OR actlog.takes(r.relevance_score, r.revs[9], excluded.relevance_score, excluded.revs[9])
     OR actlog.takes(r.metadata::text, r.revs[10], excluded.metadata::text, excluded.revs[10])
+    OR actlog.takes(r.forked_from, r.revs[11], excluded.forked_from, excluded.revs[11])

@@ -11,6 +11,7 @@ INSERT INTO actlog.thought AS r (
     related_operations,
     confidence,
     time,
+    forked_from,
     truncated,
     revs
 )
@@ -27,6 +28,7 @@ SELECT
     u.related_operations::text[],
     u.confidence,
     u.time,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[]
 FROM unnest(
@@ -43,7 +45,8 @@ FROM unnest(
     $11::double precision[],
     $12::timestamptz[],
     $13::text[],
-    $14::text[]
+    $14::text[],
+    $15::text[]
 ) AS u (
     root_plan_id,
     plan_id,
@@ -57,6 +60,7 @@ FROM unnest(
     related_operations,
     confidence,
     time,
+    forked_from,
     truncated,
     revs
 )
@@ -70,6 +74,7 @@ ON CONFLICT (root_plan_id, plan_id, thought_id) DO UPDATE SET
     related_operations = CASE WHEN actlog.takes(r.related_operations, r.revs[7], excluded.related_operations, excluded.revs[7]) THEN excluded.related_operations ELSE r.related_operations END,
     confidence = CASE WHEN actlog.takes(r.confidence, r.revs[8], excluded.confidence, excluded.revs[8]) THEN excluded.confidence ELSE r.confidence END,
     time = CASE WHEN actlog.takes(r.time, r.revs[9], excluded.time, excluded.revs[9]) THEN excluded.time ELSE r.time END,
+    forked_from = CASE WHEN actlog.takes(r.forked_from, r.revs[10], excluded.forked_from, excluded.revs[10]) THEN excluded.forked_from ELSE r.forked_from END,
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
         WHEN excluded.truncated IS NULL THEN r.truncated
@@ -84,7 +89,8 @@ ON CONFLICT (root_plan_id, plan_id, thought_id) DO UPDATE SET
         GREATEST(r.revs[6], excluded.revs[6]),
         GREATEST(r.revs[7], excluded.revs[7]),
         GREATEST(r.revs[8], excluded.revs[8]),
-        GREATEST(r.revs[9], excluded.revs[9])
+        GREATEST(r.revs[9], excluded.revs[9]),
+        GREATEST(r.revs[10], excluded.revs[10])
     ] END
 WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.step_id, r.revs[1], excluded.step_id, excluded.revs[1])
@@ -96,3 +102,4 @@ WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.related_operations, r.revs[7], excluded.related_operations, excluded.revs[7])
     OR actlog.takes(r.confidence, r.revs[8], excluded.confidence, excluded.revs[8])
     OR actlog.takes(r.time, r.revs[9], excluded.time, excluded.revs[9])
+    OR actlog.takes(r.forked_from, r.revs[10], excluded.forked_from, excluded.revs[10])

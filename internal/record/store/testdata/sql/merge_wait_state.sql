@@ -18,6 +18,7 @@ INSERT INTO actlog.wait_state AS r (
     subject_sha256,
     decision_text,
     claimed_by,
+    forked_from,
     truncated,
     revs
 )
@@ -41,6 +42,7 @@ SELECT
     u.subject_sha256,
     u.decision_text,
     u.claimed_by,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[]
 FROM unnest(
@@ -64,7 +66,8 @@ FROM unnest(
     $18::text[],
     $19::text[],
     $20::text[],
-    $21::text[]
+    $21::text[],
+    $22::text[]
 ) AS u (
     root_plan_id,
     plan_id,
@@ -85,6 +88,7 @@ FROM unnest(
     subject_sha256,
     decision_text,
     claimed_by,
+    forked_from,
     truncated,
     revs
 )
@@ -105,6 +109,7 @@ ON CONFLICT (root_plan_id, plan_id, wait_id) DO UPDATE SET
     subject_sha256 = CASE WHEN actlog.takes(r.subject_sha256, r.revs[12], excluded.subject_sha256, excluded.revs[12]) THEN excluded.subject_sha256 ELSE r.subject_sha256 END,
     decision_text = CASE WHEN actlog.takes(r.decision_text, r.revs[13], excluded.decision_text, excluded.revs[13]) THEN excluded.decision_text ELSE r.decision_text END,
     claimed_by = CASE WHEN actlog.takes(r.claimed_by, r.revs[14], excluded.claimed_by, excluded.revs[14]) THEN excluded.claimed_by ELSE r.claimed_by END,
+    forked_from = CASE WHEN actlog.takes(r.forked_from, r.revs[15], excluded.forked_from, excluded.revs[15]) THEN excluded.forked_from ELSE r.forked_from END,
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
         WHEN excluded.truncated IS NULL THEN r.truncated
@@ -124,7 +129,8 @@ ON CONFLICT (root_plan_id, plan_id, wait_id) DO UPDATE SET
         GREATEST(r.revs[11], excluded.revs[11]),
         GREATEST(r.revs[12], excluded.revs[12]),
         GREATEST(r.revs[13], excluded.revs[13]),
-        GREATEST(r.revs[14], excluded.revs[14])
+        GREATEST(r.revs[14], excluded.revs[14]),
+        GREATEST(r.revs[15], excluded.revs[15])
     ] END
 WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.step_id, r.revs[1], excluded.step_id, excluded.revs[1])
@@ -143,3 +149,4 @@ WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.subject_sha256, r.revs[12], excluded.subject_sha256, excluded.revs[12])
     OR actlog.takes(r.decision_text, r.revs[13], excluded.decision_text, excluded.revs[13])
     OR actlog.takes(r.claimed_by, r.revs[14], excluded.claimed_by, excluded.revs[14])
+    OR actlog.takes(r.forked_from, r.revs[15], excluded.forked_from, excluded.revs[15])

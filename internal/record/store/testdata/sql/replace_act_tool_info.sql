@@ -20,6 +20,7 @@ INSERT INTO actlog.act_tool_info AS r (
     inferred,
     policy,
     progress,
+    forked_from,
     truncated,
     revs,
     attempts,
@@ -48,6 +49,7 @@ SELECT
     u.inferred,
     u.policy::json,
     u.progress::json,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
@@ -77,7 +79,8 @@ FROM unnest(
     $21::text[],
     $22::text[],
     $23::text[],
-    $24::text[]
+    $24::text[],
+    $25::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -100,6 +103,7 @@ FROM unnest(
     inferred,
     policy,
     progress,
+    forked_from,
     truncated,
     revs,
     attempts
@@ -124,6 +128,7 @@ ON CONFLICT (root_plan_id, step_id, seq, tool_call_id, part) DO UPDATE SET
     inferred = excluded.inferred,
     policy = excluded.policy,
     progress = excluded.progress,
+    forked_from = excluded.forked_from,
     truncated = excluded.truncated,
     attempts = excluded.attempts
 WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
@@ -144,6 +149,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     r.inferred,
     r.policy::text,
     r.progress::text,
+    r.forked_from,
     r.truncated,
     r.attempts
 ) IS DISTINCT FROM (
@@ -164,6 +170,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     excluded.inferred,
     excluded.policy::text,
     excluded.progress::text,
+    excluded.forked_from,
     excluded.truncated,
     excluded.attempts
 ))

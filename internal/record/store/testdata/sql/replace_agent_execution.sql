@@ -20,6 +20,7 @@ INSERT INTO actlog.agent_execution_record AS r (
     model_name,
     span_id,
     metadata,
+    forked_from,
     truncated,
     revs,
     attempts,
@@ -65,6 +66,7 @@ SELECT
     u.model_name,
     u.span_id,
     u.metadata::json,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
@@ -111,7 +113,8 @@ FROM unnest(
     $21::text[],
     $22::text[],
     $23::text[],
-    $24::text[]
+    $24::text[],
+    $25::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -134,6 +137,7 @@ FROM unnest(
     model_name,
     span_id,
     metadata,
+    forked_from,
     truncated,
     revs,
     attempts
@@ -149,19 +153,19 @@ LEFT JOIN LATERAL (
         l.name AS latest_tool_name, l.args AS latest_tool_args
     FROM (
         SELECT
-            COALESCE(sum(1), 0) AS cycles,
-            COALESCE(sum((r.status = 'FINISHED')::integer), 0) AS completed_cycles,
-            COALESCE(sum((COALESCE(r.think_start_time, r.think_end_time) IS NOT NULL
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN 1 ELSE 0 END), 0) AS cycles,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN (r.status = 'FINISHED')::integer ELSE 0 END), 0) AS completed_cycles,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN (COALESCE(r.think_start_time, r.think_end_time) IS NOT NULL
             OR COALESCE(r.input_char_count, r.output_char_count, r.input_tokens, r.output_tokens) IS NOT NULL
-            OR r.model_name IS NOT NULL)::integer), 0) AS model_calls,
-            COALESCE(sum((r.state = 'FAILED')::integer), 0) AS failures,
-            sum(r.input_tokens) AS input_tokens,
-            sum(r.output_tokens) AS output_tokens,
-            sum(r.cache_read_input_tokens) AS cache_read_input_tokens,
-            sum(r.cache_creation_input_tokens) AS cache_creation_input_tokens,
-            sum(r.reasoning_tokens) AS reasoning_tokens,
-            sum(r.cost_usd) AS cost_usd,
-            sum(GREATEST(0, round(1000 * extract(epoch FROM r.think_end_time - r.think_start_time)))) AS think_ms,
+            OR r.model_name IS NOT NULL)::integer ELSE 0 END), 0) AS model_calls,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN (r.state = 'FAILED')::integer ELSE 0 END), 0) AS failures,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.input_tokens END) AS input_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.output_tokens END) AS output_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.cache_read_input_tokens END) AS cache_read_input_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.cache_creation_input_tokens END) AS cache_creation_input_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.reasoning_tokens END) AS reasoning_tokens,
+            sum(CASE WHEN r.forked_from IS NULL THEN r.cost_usd END) AS cost_usd,
+            sum(CASE WHEN r.forked_from IS NULL THEN GREATEST(0, round(1000 * extract(epoch FROM r.think_end_time - r.think_start_time))) ELSE 0 END) AS think_ms,
             COALESCE(max(r.seq) + 1, 0) AS latest_round,
             max(GREATEST(r.think_start_time, r.think_end_time, r.first_token_time, r.act_start_time, r.act_end_time)) AS last_seen_at
         FROM actlog.think_act_record AS r
@@ -169,9 +173,9 @@ LEFT JOIN LATERAL (
     ) AS c
     CROSS JOIN (
         SELECT
-            COALESCE(sum(1), 0) AS tool_calls,
-            COALESCE(sum((r.state = 'FAILED')::integer), 0) AS failures,
-            sum(GREATEST(0, round(1000 * extract(epoch FROM r.end_time - r.start_time)))) AS tool_ms,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN 1 ELSE 0 END), 0) AS tool_calls,
+            COALESCE(sum(CASE WHEN r.forked_from IS NULL THEN (r.state = 'FAILED')::integer ELSE 0 END), 0) AS failures,
+            sum(CASE WHEN r.forked_from IS NULL THEN GREATEST(0, round(1000 * extract(epoch FROM r.end_time - r.start_time))) ELSE 0 END) AS tool_ms,
             max(GREATEST(r.start_time, r.end_time)) AS last_seen_at
         FROM actlog.act_tool_info AS r
         WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.part = root.part
@@ -206,6 +210,7 @@ ON CONFLICT (root_plan_id, step_id) DO UPDATE SET
     model_name = excluded.model_name,
     span_id = excluded.span_id,
     metadata = excluded.metadata,
+    forked_from = excluded.forked_from,
     cycles = CASE WHEN excluded.cycles IS NULL THEN r.cycles ELSE excluded.cycles END,
     last_seen_at = CASE WHEN excluded.cycles IS NULL THEN r.last_seen_at ELSE excluded.last_seen_at END,
     completed_cycles = CASE WHEN excluded.cycles IS NULL THEN r.completed_cycles ELSE excluded.completed_cycles END,
@@ -245,6 +250,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     r.model_name,
     r.span_id,
     r.metadata::text,
+    r.forked_from,
     r.truncated,
     r.attempts
 ) IS DISTINCT FROM (
@@ -267,6 +273,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     excluded.model_name,
     excluded.span_id,
     excluded.metadata::text,
+    excluded.forked_from,
     excluded.truncated,
     excluded.attempts
 ) OR (excluded.cycles IS NOT NULL AND (r.cycles, r.last_seen_at, r.completed_cycles, r.model_calls, r.tool_calls, r.failures, r.input_tokens, r.output_tokens, r.cache_read_input_tokens, r.cache_creation_input_tokens, r.reasoning_tokens, r.cost_usd, r.think_ms, r.tool_ms, r.latest_round, r.latest_tool_name, r.latest_tool_args)

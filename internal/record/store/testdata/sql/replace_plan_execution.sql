@@ -24,6 +24,7 @@ INSERT INTO actlog.plan_execution_record AS r (
     metadata,
     started_by,
     attempt,
+    forked_from,
     truncated,
     revs,
     attempts,
@@ -56,10 +57,11 @@ SELECT
     u.metadata::json,
     u.started_by::json,
     u.attempt,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
-    COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % $29::integer),
+    COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % $30::integer),
     'otlp'
 FROM unnest(
     $1::text[],
@@ -89,7 +91,8 @@ FROM unnest(
     $25::bigint[],
     $26::text[],
     $27::text[],
-    $28::text[]
+    $28::text[],
+    $29::text[]
 ) AS u (
     root_plan_id,
     current_plan_id,
@@ -116,6 +119,7 @@ FROM unnest(
     metadata,
     started_by,
     attempt,
+    forked_from,
     truncated,
     revs,
     attempts
@@ -148,6 +152,7 @@ ON CONFLICT (root_plan_id, current_plan_id) DO UPDATE SET
     metadata = excluded.metadata,
     started_by = excluded.started_by,
     attempt = excluded.attempt,
+    forked_from = excluded.forked_from,
     truncated = excluded.truncated,
     attempts = excluded.attempts
 WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
@@ -174,6 +179,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     r.metadata::text,
     r.started_by::text,
     r.attempt,
+    r.forked_from,
     r.truncated,
     r.attempts
 ) IS DISTINCT FROM (
@@ -200,6 +206,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     excluded.metadata::text,
     excluded.started_by::text,
     excluded.attempt,
+    excluded.forked_from,
     excluded.truncated,
     excluded.attempts
 ))

@@ -16,7 +16,7 @@ SELECT 'plan'::text AS kind,
     p.id, p.root_plan_id, p.current_plan_id, p.parent_plan_id, p.tool_call_id, p.executor, p.name, p.title,
     p.user_request, p.project, p.user_id, p.tags, p.environment, p.release, p.conversation_id, p.trace_id, p.state,
     p.start_time, p.end_time, p.summary, p.model_name, p.error_message, p.error_kind, p.metadata, p.last_seen_at,
-    p.started_by, p.attempt, p.truncated, p.attempts, p.part, p.parent_step_id,
+    p.started_by, p.attempt, p.forked_from, p.truncated, p.attempts, p.part, p.parent_step_id,
     p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes',
     actlog.is_placeholder(p),
     CASE WHEN EXISTS (SELECT FROM actlog.plan_execution_record AS l WHERE l.root_plan_id = (SELECT root_plan_id FROM asked) AND NOT l.completed) THEN GREATEST(
@@ -45,20 +45,20 @@ UNION ALL
 SELECT 'agentExecution'::text AS kind,
     a.id, a.root_plan_id, a.step_id, a.shown_plan_id, a.conversation_id, a.agent_name, a.agent_version,
     a.agent_description, a.agent_request, a.state, a.result, a.truncated, a.error_message, a.error_kind,
-    a.model_name, a.span_id, a.latest_tool_name, a.start_time, a.end_time, a.latest_tool_args, NULL, NULL, NULL,
-    a.metadata, a.last_seen_at, NULL, a.step_index, NULL, a.attempts, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    a.max_steps, a.current_step, a.attempt, a.completed_cycles, a.model_calls, a.tool_calls, a.failures,
-    a.input_tokens, a.output_tokens, a.cache_read_input_tokens, a.cache_creation_input_tokens, a.reasoning_tokens,
-    a.cost_usd, a.think_ms, a.tool_ms, a.latest_round, NULL
+    a.model_name, a.span_id, a.forked_from, a.start_time, a.end_time, a.latest_tool_name, a.latest_tool_args, NULL,
+    NULL, a.metadata, a.last_seen_at, NULL, a.step_index, NULL, NULL, a.attempts, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, a.max_steps, a.current_step, a.attempt, a.completed_cycles, a.model_calls, a.tool_calls,
+    a.failures, a.input_tokens, a.output_tokens, a.cache_read_input_tokens, a.cache_creation_input_tokens,
+    a.reasoning_tokens, a.cost_usd, a.think_ms, a.tool_ms, a.latest_round, NULL
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)
 UNION ALL
 SELECT 'actTool'::text AS kind,
     t.id, t.root_plan_id, t.step_id, t.tool_call_id, t.provider_call_id, t.server_name, t.name, t.parameters,
-    t.result, t.state, t.error_message, t.truncated, t.error_kind, t.span_id, NULL, NULL, NULL, t.start_time,
-    t.end_time, NULL, NULL, NULL, NULL, t.metadata, NULL, t.policy, t.seq, NULL, t.attempts, NULL, NULL,
-    t.inferred, NULL, NULL, NULL, NULL, t.call_index, t.attempt, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL, t.progress
+    t.result, t.state, t.error_message, t.truncated, t.error_kind, t.span_id, t.forked_from, NULL, NULL,
+    t.start_time, t.end_time, NULL, NULL, NULL, NULL, t.metadata, NULL, t.policy, t.seq, NULL, NULL, t.attempts,
+    NULL, NULL, t.inferred, NULL, NULL, NULL, NULL, t.call_index, t.attempt, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.progress
 FROM actlog.plan_execution_record AS p
 CROSS JOIN LATERAL (
     SELECT *
@@ -72,6 +72,6 @@ SELECT 'wait'::text AS kind,
     NULL, w.root_plan_id, w.plan_id, w.wait_id, w.type, w.title, w.form_description, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, w.start_time, NULL, NULL, NULL, NULL, NULL, w.form_inputs, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM actlog.wait_state AS w
-WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_state, 'WAITING') = 'WAITING'
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND COALESCE(w.told_state, 'WAITING') = 'WAITING' AND w.forked_from IS NULL
