@@ -40,6 +40,8 @@ INSERT INTO actlog.think_act_record AS r (
     cache_read_price,
     cache_write_price,
     tariff,
+    messages,
+    forked_from,
     truncated,
     revs,
     attempts,
@@ -87,6 +89,8 @@ SELECT
     u.cache_read_price,
     u.cache_write_price,
     u.tariff::json,
+    u.messages::json,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
@@ -135,7 +139,9 @@ FROM unnest(
     $41::text[],
     $42::text[],
     $43::text[],
-    $44::text[]
+    $44::text[],
+    $45::text[],
+    $46::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -178,6 +184,8 @@ FROM unnest(
     cache_read_price,
     cache_write_price,
     tariff,
+    messages,
+    forked_from,
     truncated,
     revs,
     attempts
@@ -223,12 +231,14 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
     cache_read_price = CASE WHEN actlog.takes(r.model_name, r.revs[13], excluded.model_name, excluded.revs[13]) THEN excluded.cache_read_price ELSE r.cache_read_price END,
     cache_write_price = CASE WHEN actlog.takes(r.model_name, r.revs[13], excluded.model_name, excluded.revs[13]) THEN excluded.cache_write_price ELSE r.cache_write_price END,
     tariff = CASE WHEN actlog.takes(r.model_name, r.revs[13], excluded.model_name, excluded.revs[13]) THEN excluded.tariff ELSE r.tariff END,
+    messages = CASE WHEN actlog.takes(r.messages::text, r.revs[26], excluded.messages::text, excluded.revs[26]) THEN excluded.messages ELSE r.messages END,
+    forked_from = CASE WHEN actlog.takes(r.forked_from, r.revs[27], excluded.forked_from, excluded.revs[27]) THEN excluded.forked_from ELSE r.forked_from END,
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
         WHEN excluded.truncated IS NULL THEN r.truncated
         ELSE r.truncated || excluded.truncated
     END,
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.response_id, excluded.message, excluded.cache_creation_1h_input_tokens, excluded.fallback_from, excluded.think_input_chars, excluded.think_output_chars, excluded.think_input_parts, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price, excluded.tariff) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.response_id, excluded.message, excluded.cache_creation_1h_input_tokens, excluded.fallback_from, excluded.think_input_chars, excluded.think_output_chars, excluded.think_input_parts, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price, excluded.tariff, excluded.messages, excluded.forked_from) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
         CASE actlog.attempts(r.attempt, excluded.attempt) WHEN 1 THEN excluded.revs[1] WHEN 0 THEN GREATEST(r.revs[1], excluded.revs[1]) ELSE r.revs[1] END,
         GREATEST(r.revs[2], excluded.revs[2]),
         GREATEST(r.revs[3], excluded.revs[3]),
@@ -253,10 +263,12 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
         GREATEST(r.revs[22], excluded.revs[22]),
         GREATEST(r.revs[23], excluded.revs[23]),
         GREATEST(r.revs[24], excluded.revs[24]),
-        GREATEST(r.revs[25], excluded.revs[25])
+        GREATEST(r.revs[25], excluded.revs[25]),
+        GREATEST(r.revs[26], excluded.revs[26]),
+        GREATEST(r.revs[27], excluded.revs[27])
     ] END,
     attempts = CASE WHEN actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL THEN r.attempts ELSE actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'thinkStartTime', r.think_start_time, 'thinkEndTime', r.think_end_time, 'firstTokenTime', r.first_token_time, 'actStartTime', r.act_start_time, 'actEndTime', r.act_end_time, 'state', r.told_state, 'errorMessage', r.error_message, 'errorKind', r.error_kind), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'thinkStartTime', excluded.think_start_time, 'thinkEndTime', excluded.think_end_time, 'firstTokenTime', excluded.first_token_time, 'actStartTime', excluded.act_start_time, 'actEndTime', excluded.act_end_time, 'state', excluded.told_state, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind), '{"thinkStartTime": {"rule": "least", "rev": 0, "time": true}, "thinkEndTime": {"rule": "greatest", "rev": 0, "time": true}, "firstTokenTime": {"rule": "newest", "rev": 1, "time": true}, "actStartTime": {"rule": "least", "rev": 0, "time": true}, "actEndTime": {"rule": "greatest", "rev": 0, "time": true}, "state": {"rule": "forward", "rev": 6, "time": false}, "errorMessage": {"rule": "newest", "rev": 8, "time": false}, "errorKind": {"rule": "newest", "rev": 9, "time": false}}'::jsonb) END
-WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.response_id, excluded.message, excluded.cache_creation_1h_input_tokens, excluded.fallback_from, excluded.think_input_chars, excluded.think_output_chars, excluded.think_input_parts, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price, excluded.tariff) IS NULL
+WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.response_id, excluded.message, excluded.cache_creation_1h_input_tokens, excluded.fallback_from, excluded.think_input_chars, excluded.think_output_chars, excluded.think_input_parts, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price, excluded.tariff, excluded.messages, excluded.forked_from) IS NULL
     OR NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.think_start_time < COALESCE(r.think_start_time, 'infinity'))
     OR (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.think_end_time > COALESCE(r.think_end_time, '-infinity'))
@@ -288,4 +300,6 @@ WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.think_start_time, e
     OR actlog.takes(r.message::text, r.revs[23], excluded.message::text, excluded.revs[23])
     OR actlog.takes(r.cache_creation_1h_input_tokens, r.revs[24], excluded.cache_creation_1h_input_tokens, excluded.revs[24])
     OR actlog.takes(r.fallback_from::text, r.revs[25], excluded.fallback_from::text, excluded.revs[25])
+    OR actlog.takes(r.messages::text, r.revs[26], excluded.messages::text, excluded.revs[26])
+    OR actlog.takes(r.forked_from, r.revs[27], excluded.forked_from, excluded.revs[27])
     OR NOT (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.attempts IS NULL) AND r.attempts IS DISTINCT FROM actlog.merge_attempts(r.attempts, jsonb_build_object('attempt', r.attempt, 'revs', r.revs, 'thinkStartTime', r.think_start_time, 'thinkEndTime', r.think_end_time, 'firstTokenTime', r.first_token_time, 'actStartTime', r.act_start_time, 'actEndTime', r.act_end_time, 'state', r.told_state, 'errorMessage', r.error_message, 'errorKind', r.error_kind), excluded.attempts, jsonb_build_object('attempt', excluded.attempt, 'revs', excluded.revs, 'thinkStartTime', excluded.think_start_time, 'thinkEndTime', excluded.think_end_time, 'firstTokenTime', excluded.first_token_time, 'actStartTime', excluded.act_start_time, 'actEndTime', excluded.act_end_time, 'state', excluded.told_state, 'errorMessage', excluded.error_message, 'errorKind', excluded.error_kind), '{"thinkStartTime": {"rule": "least", "rev": 0, "time": true}, "thinkEndTime": {"rule": "greatest", "rev": 0, "time": true}, "firstTokenTime": {"rule": "newest", "rev": 1, "time": true}, "actStartTime": {"rule": "least", "rev": 0, "time": true}, "actEndTime": {"rule": "greatest", "rev": 0, "time": true}, "state": {"rule": "forward", "rev": 6, "time": false}, "errorMessage": {"rule": "newest", "rev": 8, "time": false}, "errorKind": {"rule": "newest", "rev": 9, "time": false}}'::jsonb)

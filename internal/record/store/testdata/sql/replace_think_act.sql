@@ -41,6 +41,7 @@ INSERT INTO actlog.think_act_record AS r (
     cache_write_price,
     tariff,
     messages,
+    forked_from,
     truncated,
     revs,
     attempts,
@@ -90,6 +91,7 @@ SELECT
     u.cache_write_price,
     u.tariff::json,
     u.messages::json,
+    u.forked_from,
     u.truncated::text[],
     u.revs::bigint[],
     u.attempts::jsonb,
@@ -139,7 +141,9 @@ FROM unnest(
     $41::text[],
     $42::text[],
     $43::text[],
-    $44::text[]
+    $44::text[],
+    $45::text[],
+    $46::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -183,6 +187,7 @@ FROM unnest(
     cache_write_price,
     tariff,
     messages,
+    forked_from,
     truncated,
     revs,
     attempts
@@ -229,6 +234,7 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
     cache_write_price = CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_write_price, excluded.cache_write_price) ELSE excluded.cache_write_price END,
     tariff = CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider AND r.input_price IS NOT NULL THEN r.tariff ELSE excluded.tariff END,
     messages = excluded.messages,
+    forked_from = excluded.forked_from,
     truncated = excluded.truncated,
     attempts = excluded.attempts
 WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
@@ -271,6 +277,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     r.cache_write_price,
     r.tariff::text,
     r.messages::text,
+    r.forked_from,
     r.truncated,
     r.attempts
 ) IS DISTINCT FROM (
@@ -313,6 +320,7 @@ WHERE (r.origin = 'otlp' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
     CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.cache_write_price, excluded.cache_write_price) ELSE excluded.cache_write_price END,
     CASE WHEN r.model_name = excluded.model_name AND r.provider IS NOT DISTINCT FROM excluded.provider AND r.input_price IS NOT NULL THEN r.tariff ELSE excluded.tariff END::text,
     excluded.messages::text,
+    excluded.forked_from,
     excluded.truncated,
     excluded.attempts
 ))
