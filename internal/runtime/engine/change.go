@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,6 +38,9 @@ type RowChange struct {
 
 func (c *Changes) check(parts Parts) error {
 	if err := c.Limits.check(); err != nil {
+		if invalid, ok := errors.AsType[*record.InvalidError](err); ok {
+			return BadInput("changes."+invalid.Field, invalid.Reason)
+		}
 		return err
 	}
 

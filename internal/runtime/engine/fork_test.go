@@ -198,7 +198,7 @@ func TestForkIsRefused(t *testing.T) {
 		{at: first, field: "changes.rows", c: engine.Changes{Rows: map[string]engine.RowChange{first: {ThinkOutput: new("x")}}}},
 		{at: first, field: "changes.rows", c: engine.Changes{Rows: map[string]engine.RowChange{first: {Result: new("x")}}}},
 		{at: first, field: "changes.rows", c: engine.Changes{Rows: map[string]engine.RowChange{"wait:x": {Result: new("x")}}}},
-		{at: first, field: "limits.tokens", c: engine.Changes{Limits: engine.NewLimits{Tokens: new(int64(-1))}}},
+		{at: first, field: "changes.limits.tokens", c: engine.Changes{Limits: engine.NewLimits{Tokens: new(int64(-1))}}},
 	} {
 		var invalid *record.InvalidError
 		if err := refused(id, tt.at, tt.c); !errors.As(err, &invalid) || invalid.Field != tt.field {
