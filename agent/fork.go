@@ -65,11 +65,13 @@ func (r *Runtime) Fork(ctx context.Context, planID, at string, how ForkOptions) 
 		if err != nil {
 			return err
 		}
+
 		s, err := r.engine.Fork(ctx, engine.ForkRequest{
 			PlanID: planID, At: at, Changes: how.Changes.engine(), Starter: how.Starter,
 			IdempotencyKey: how.IdempotencyKey, Body: body, By: runstore.Who{Name: how.Starter},
 		})
 		started = s.PlanID
+
 		if unended, ok := errors.AsType[*runstore.NotEndedError](err); ok {
 			return &NotEndedError{unended.At}
 		}

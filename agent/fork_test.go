@@ -79,7 +79,8 @@ func TestFork(t *testing.T) {
 		t.Errorf("no run: %v", err)
 	}
 	var invalid *record.InvalidError
-	if _, err := a.Fork(t.Context(), id, "call:x", agent.ForkOptions{}); !errors.As(err, &invalid) || invalid.Field != "at" {
+	_, err = a.Fork(t.Context(), id, "call:x", agent.ForkOptions{})
+	if !errors.As(err, &invalid) || invalid.Field != "at" {
 		t.Errorf("no row: %v", err)
 	}
 }

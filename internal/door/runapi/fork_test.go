@@ -21,7 +21,9 @@ import (
 func TestFork(t *testing.T) {
 	t.Parallel()
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes:      []scriptmodel.Scene{{Name: "s", Turns: []scriptmodel.Turn{{Content: "Hm."}, {Content: "Hm."}, {ToolCalls: enginetest.Terminate("Done.")}}}},
+		Scenes: []scriptmodel.Scene{{Name: "s", Turns: []scriptmodel.Turn{
+			{Content: "Hm."}, {Content: "Hm."}, {ToolCalls: enginetest.Terminate("Done.")},
+		}}},
 		Definitions: map[string]any{"agent.a": define.Definition{Agent: "a", Model: define.DefinitionModel{Name: "default"}}},
 		Executors:   []engine.Executor{thinkact.Executor{}},
 	})
@@ -37,7 +39,8 @@ func TestFork(t *testing.T) {
 	answer := obj{fmt.Sprintf("cycle:%s/0", step): obj{"thinkOutput": "Let me see."}}
 
 	for field, body := range map[string]obj{
-		"at": {}, "x": {"at": at, "x": 1}, "changes": {"at": at, "changes": 7}, "changes.x": {"at": at, "changes": obj{"x": 1}},
+		"at": {}, "x": {"at": at, "x": 1}, "changes": {"at": at, "changes": 7},
+		"changes.x":             {"at": at, "changes": obj{"x": 1}},
 		"changes.tools":         {"at": at, "changes": obj{"tools": "all"}},
 		"changes.temperature":   {"at": at, "changes": obj{"temperature": 3}},
 		"changes.maxTokens":     {"at": at, "changes": obj{"maxTokens": 0}},
@@ -47,9 +50,11 @@ func TestFork(t *testing.T) {
 	} {
 		wantProblem(t, c.post(path, body), http.StatusUnprocessableEntity, field)
 	}
+
 	wantProblem(t, c.post(path, obj{"at": at + "0"}), http.StatusUnprocessableEntity, "at")
 	wantProblem(t, c.post(path, obj{"at": at, "changes": obj{"rows": obj{at: 7}}}), http.StatusUnprocessableEntity,
 		"changes.rows")
+
 	wantProblem(t, c.post("/api/v1/runs/nobody/fork", obj{"at": at}), http.StatusNotFound, nil)
 	storetest.Write(t, h.Store, &record.Plan{RootPlanID: "recorded", CurrentPlanID: "recorded"})
 	wantProblem(t, c.post("/api/v1/runs/recorded/fork", obj{"at": at}), http.StatusConflict, nil)

@@ -83,6 +83,19 @@ func ofTick(schedule *string, tick *time.Time) *ofTickJSON {
 	return &ofTickJSON{*schedule, tick}
 }
 
+// forkedJSON says from where a run goes on.
+type forkedJSON struct {
+	PlanID string `json:"planId"`
+	At     string `json:"at"`
+}
+
+func forked(planID, at *string) *forkedJSON {
+	if planID == nil || at == nil {
+		return nil
+	}
+	return &forkedJSON{*planID, *at}
+}
+
 func toRun(d *runstore.RunDetail) runJSON {
 	waits := make([]waitJSON, len(d.Waits))
 	for i, w := range d.Waits {
