@@ -2,6 +2,8 @@ package runstore_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +24,7 @@ func spend(t *testing.T, s *runstore.Store, l runstore.Lease, seq int64, cost fl
 	t.Helper()
 	step := &record.AgentExecution{RootPlanID: l.RootPlanID, PlanID: l.PlanID, StepID: l.RootPlanID + "-s"}
 	if err := s.WriteRun(t.Context(), l, []record.Change{step, call(l.RootPlanID, seq, &cost, began)}); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 }
 
@@ -31,7 +33,7 @@ func spent(t *testing.T, s *runstore.Store, budget float64) float64 {
 	t.Helper()
 	all, err := s.Spent(context.Background(), map[string]float64{"p": budget})
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	return all["p"]
 }
@@ -106,19 +108,72 @@ func TestSpent(t *testing.T) {
 	write(again)
 	check("an attempt that costs nothing", 2)
 
-	write(call("r0", 3, nil, now))
+	unpriced := call("r0", 3, nil, now)
+	unpriced.InputTokens, unpriced.OutputTokens = new(int64(1_000_000)), new(int64(0))
+	write(unpriced)
 	check("a call without a price", 2)
+	storetest.Exec(t, s.Store, `UPDATE actlog.think_act_record
+		SET input_price = 3, output_price = 3, cache_read_price = 3, cache_write_price = 3 WHERE seq = 3`)
+	check("its price is applied later", 5)
+
 	if _, err := s.Write(t.Context(), []record.Change{
 		&record.Plan{RootPlanID: "x", CurrentPlanID: "x", Project: new("p")},
 		&record.AgentExecution{RootPlanID: "x", PlanID: "x", StepID: "x-s"}, call("x", 0, new(50.0), now),
 	}); err != nil {
 		t.Fatal(err)
 	}
-	check("a plan that Actlog does not run", 2)
+	check("a plan that Actlog does not run", 5)
 
 	finish(t, s, l)
 	storetest.Exec(t, s.Store, "DELETE FROM actlog.think_act_record WHERE root_plan_id = 'r0'")
-	check("what is deleted stays spent", 2)
+	check("what is deleted stays spent", 5)
+}
+
+// TestSpentUnderRace checks that nothing is lost or counted twice by workers that count while others spend.
+func TestSpentUnderRace(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const runs, calls, counters = 6, 20, 4
+	addWorker(t, s, "w", time.Hour)
+	for i := range runs {
+		startRun(t, s, runOf(fmt.Sprintf("r%d", i), "", "p", "", ""))
+	}
+
+	now, _ := theDay(t, s)
+	var spending, counting sync.WaitGroup
+	for _, c := range within(t, s, "w", runs, runstore.Most{}) {
+		spending.Go(func() {
+			for seq := range calls {
+				spend(t, s, c.Lease, int64(seq), 0.5, now)
+			}
+		})
+	}
+
+	over := make(chan struct{})
+	for range counters {
+		counting.Go(func() {
+			for last := 0.0; ; {
+				got := spent(t, s, 10)
+				if got < last {
+					t.Errorf("$%v are spent, after $%v", got, last)
+				}
+				last = got
+
+				select {
+				case <-over:
+					return
+				default:
+				}
+			}
+		})
+	}
+	spending.Wait()
+	close(over)
+	counting.Wait()
+
+	if got := spent(t, s, 10); got != runs*calls*0.5 {
+		t.Errorf("$%v are spent, want %v", got, runs*calls*0.5)
+	}
 }
 
 // look looks at the places again, as a worker does that has learned that a budget is spent, or is not.
