@@ -133,7 +133,7 @@ func TestSpent(t *testing.T) {
 func TestSpentUnderRace(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	const runs, calls, counters = 6, 20, 4
+	const runs, calls = 6, 20
 	addWorker(t, s, "w", time.Hour)
 	for i := range runs {
 		startRun(t, s, runOf(fmt.Sprintf("r%d", i), "", "p", "", ""))
@@ -150,7 +150,7 @@ func TestSpentUnderRace(t *testing.T) {
 	}
 
 	over := make(chan struct{})
-	for range counters {
+	for range 4 {
 		counting.Go(func() {
 			for last := 0.0; ; {
 				got := spent(t, s, 10)
