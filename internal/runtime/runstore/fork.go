@@ -132,6 +132,7 @@ func forkable(ctx context.Context, tx *store.Tx, f Fork) (o Forkable, err error)
 	if err != nil {
 		return o, err
 	}
+
 	runs, err := queries.RunsOfTree(ctx, tx, f.PlanID)
 	if err != nil {
 		return o, err
