@@ -19,7 +19,7 @@ func (s *Server) retry(c echo.Context) error {
 		return err
 	}
 
-	limits := o.newLimits("limits")
+	limits := o.newLimits()
 	if o.err != nil {
 		return refused(o.err)
 	}
@@ -64,7 +64,7 @@ func (s *Server) again(c echo.Context) error {
 	}
 
 	r := engine.AgainRequest{
-		PlanID: asked.planID, Limits: o.newLimits("limits"), By: asked.by, Starter: httpd.KeyOf(c),
+		PlanID: asked.planID, Limits: o.newLimits(), By: asked.by, Starter: httpd.KeyOf(c),
 		IdempotencyKey: asked.key, Body: asked.body,
 	}
 	if o.object("input") != nil {
@@ -112,13 +112,13 @@ func (s *Server) askedAgain(c echo.Context, members ...string) (a askedAgain, o 
 }
 
 // newLimits reads limits that replace others. The object has their first mistake.
-func (o *object) newLimits(name string) (n engine.NewLimits) {
-	limits := o.object(name)
+func (o *object) newLimits() (n engine.NewLimits) {
+	limits := o.object("limits")
 	if limits == nil {
 		return n
 	}
 
-	l := limitsOf(limits, o.prefix+name)
+	l := limitsOf(limits, o.prefix+"limits")
 	for name, to := range map[string]**int64{"rounds": &n.Rounds, "toolCalls": &n.ToolCalls, "tokens": &n.Tokens} {
 		if l.has(name) {
 			*to = new(l.count(name))

@@ -93,7 +93,7 @@ func bulkOf(m members) (job runstore.NewBulk, dryRun bool, err error) {
 		job.Rate = o.number("rate")
 	}
 	o.value("dryRun", &dryRun, "true or false")
-	limits := o.newLimits("limits")
+	limits := o.newLimits()
 
 	job.Filter = o.bulkFilter("filter")
 	switch {

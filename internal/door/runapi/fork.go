@@ -79,7 +79,7 @@ func (o *object) changes(name string) (c engine.Changes) {
 		c.Tools = new(in.texts("tools"))
 	}
 
-	c.Limits, c.Rows = in.newLimits("limits"), in.rows("rows")
+	c.Limits, c.Rows = in.newLimits(), in.rows("rows")
 	if o.err == nil {
 		o.err = in.err
 	}

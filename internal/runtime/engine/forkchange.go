@@ -62,6 +62,7 @@ func (f *forking) answer(c runstore.Cycle, text string) (*record.ThinkAct, error
 	if text != "" {
 		m.Parts = slices.Insert(m.Parts, 0, model.Part{Text: text})
 	}
+
 	message, err := json.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("encode the message of a model: %w", err)
@@ -80,6 +81,7 @@ func (f *forking) changeRequest(run *runstore.NewRun, plan *record.Plan) error {
 	if x := f.engine.executors[run.Executor]; x != nil {
 		member = AboutOf(x).Text
 	}
+
 	input, ok := withRequest(run.Input, member, request)
 	if !ok {
 		return BadInput("changes.request", "cannot be changed: the input of the run has no text of its own")

@@ -110,6 +110,7 @@ func (s *Store) fork(ctx context.Context, tx *store.Tx, f Fork) error {
 	root := &forked.Runs[0]
 	root.Starter, root.By = f.Starter, f.By
 	root.IdempotencyKey, root.RequestSHA256 = f.IdempotencyKey, f.RequestSHA256
+
 	if err := tx.WriteOwned(ctx, []record.Change{forked.Root}); err != nil {
 		return err
 	}
