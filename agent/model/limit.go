@@ -48,9 +48,9 @@ func (l *limited) Generate(ctx context.Context, req Request, onDelta func(Delta)
 // Unlimited returns a model without the limits that [Limit] gave it, and these limits, for who keeps them otherwise.
 func Unlimited(m Model) (Model, Limits) {
 	switch m := m.(type) {
-	case patient:
+	case *patient:
 		inner, limits := Unlimited(m.Model)
-		return patient{inner, m.patience}, limits
+		return &patient{inner, m.patience}, limits
 	case *limited:
 		return m.Model, m.limits
 	}
