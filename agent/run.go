@@ -45,6 +45,9 @@ type Run struct {
 	Attempt int64
 	// AgainOf is the run whose input this one has, perhaps changed, see [Runtime.Again]; empty: none.
 	AgainOf string
+	// ForkedFrom is the run that this one goes on from, and ForkedAt the first row of that which it makes anew, see
+	// [Runtime.Fork]; empty: none.
+	ForkedFrom, ForkedAt string
 	// Priority and ConcurrencyKey are those of its [Job].
 	Priority       int
 	ConcurrencyKey string
@@ -158,6 +161,7 @@ func runOf(d *runstore.RunDetail) *Run {
 		Error: optional.Value(p.ErrorMessage), ErrorKind: optional.Value(p.ErrorKind),
 		WaitingFor: d.WaitingFor, DueAt: optional.Value(d.DueAt),
 		Takeovers: d.Takeovers, Attempt: max(optional.Value(p.Attempt), 1), AgainOf: optional.Value(d.AgainOf),
+		ForkedFrom: optional.Value(d.RunForkedFrom), ForkedAt: optional.Value(d.RunForkedAt),
 		Priority: int(d.Priority), ConcurrencyKey: optional.Value(d.ConcurrencyKey),
 		StartAt: optional.Value(d.StartAt), ExpiresAt: optional.Value(d.ExpiresAt),
 		Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),

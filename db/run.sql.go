@@ -517,6 +517,7 @@ asked AS MATERIALIZED ( -- the places that a run would take for its tree; none, 
             WHERE left(p.place, 4) = 'key:' AND e.concurrency_key = k.concurrency_key AND e.project = k.project AND NOT e.keyed AND NOT e.done
                 AND (e.created_at, e.plan_id) < (k.created_at, k.plan_id)
                 AND e.desired = 'RUN' AND (e.due_at <= now() OR e.blocked IS NOT NULL)
+                AND (e.first_claimed_at IS NOT NULL OR 'budget:' || e.project <> ALL ($5::text[])) -- else it cannot begin today
         ) AS is_later
     FROM (
         SELECT t.root_plan_id, t.plan_id, t.begins, t.n, row_number() OVER (PARTITION BY t.root_plan_id ORDER BY t.n) AS in_tree FROM ordered AS t WHERE t.begins
@@ -527,13 +528,14 @@ asked AS MATERIALIZED ( -- the places that a run would take for its tree; none, 
     CROSS JOIN LATERAL unnest(
         CASE WHEN k.placed THEN '{}' ELSE actlog.places_of(k.agent, k.project, k.owner, k.root_plan_id) END
         || CASE WHEN k.keyed OR k.concurrency_key IS NULL THEN '{}' ELSE ARRAY[actlog.place_of_key(k.project, k.concurrency_key)] END
+        || CASE WHEN k.first_claimed_at IS NULL AND 'budget:' || k.project = ANY ($5::text[]) THEN ARRAY['budget:' || k.project] ELSE '{}' END
     ) AS p (place)
     LEFT JOIN actlog.place AS q ON q.place = p.place
     CROSS JOIN LATERAL (
         SELECT CASE split_part(p.place, ':', 1)
-            WHEN 'key' THEN NULLIF($5::integer, 0)
-            WHEN 'owner' THEN NULLIF($6::integer, 0)
-            ELSE (SELECT u.most FROM unnest($7::text[], $8::integer[]) AS u (place, most) WHERE u.place = p.place)
+            WHEN 'key' THEN NULLIF($6::integer, 0)
+            WHEN 'owner' THEN NULLIF($7::integer, 0)
+            ELSE (SELECT u.most FROM unnest($5::text[], $8::integer[]) AS u (place, most) WHERE u.place = p.place)
         END AS most
     ) AS l
 ),
@@ -584,7 +586,7 @@ waits AS MATERIALIZED ( -- the others, if what was chosen leaves no place for th
         LEFT JOIN chosen AS c ON c.n = x.n
     ) AS a
     WHERE a.in_tree = 1 AND NOT a.is_chosen AND (a.taken_now >= a.most OR a.is_later)
-    ORDER BY a.n, array_position('{key,owner,agent,project}', split_part(a.place, ':', 1)) -- the list of the fewest
+    ORDER BY a.n, array_position('{budget,key,owner,agent,project}', split_part(a.place, ':', 1)) -- the list of the fewest, but for a budget
 ),
 blocked AS (
     UPDATE actlog.run AS r
@@ -609,7 +611,7 @@ counted AS (
     FROM asked AS a
     LEFT JOIN chosen AS c ON c.n = a.n
     LEFT JOIN waits AS f ON f.n = a.n AND f.place = a.place
-    WHERE c.n IS NOT NULL OR f.n IS NOT NULL
+    WHERE (c.n IS NOT NULL OR f.n IS NOT NULL) AND left(a.place, 7) <> 'budget:'
     GROUP BY a.place
     ON CONFLICT (place) DO UPDATE SET taken = p.taken + excluded.taken, most = excluded.most
 ),
@@ -662,9 +664,9 @@ type RunClaimParams struct {
 	Provides []string
 	LoneAt   int32
 	Runs     int32
+	Places   []string
 	PerKey   int32
 	PerOwner int32
-	Places   []string
 	Most     []int32
 	WorkerID string
 	Release  string
@@ -682,8 +684,8 @@ type RunClaimRow struct {
 // trees, then the time decides. A tree takes its places with the first of its runs; a run that finds none is due no more,
 // and waits in the list of that place: it is returned, too. Runs that lost lone_at workers in a row are claimed alone, but
 // for those that should stop or pause. To stop or to pause one, a worker needs nothing that it provides, and the run no
-// place. A run begins between its start_at and its expires_at, and not while it is queued. The caller has the turn, see
-// PlaceTurn.
+// place. A run begins between its start_at and its expires_at, and not while it is queued. A budget that is spent is a
+// place of which there are none, and only runs that have not begun need it. The caller has the turn, see PlaceTurn.
 // Of a tree that has no places, one run after the other asks.
 func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
 	rows, err := db.Query(ctx, RunClaim,
@@ -691,9 +693,9 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 		arg.Provides,
 		arg.LoneAt,
 		arg.Runs,
+		arg.Places,
 		arg.PerKey,
 		arg.PerOwner,
-		arg.Places,
 		arg.Most,
 		arg.WorkerID,
 		arg.Release,

@@ -35,9 +35,38 @@ END
 $$;
 -- +goose StatementEnd
 
+-- Copies cost nothing.
+DROP TRIGGER spend_new ON actlog.think_act_record;
+DROP TRIGGER spend_more ON actlog.think_act_record;
+CREATE TRIGGER spend_new AFTER INSERT ON actlog.think_act_record
+    FOR EACH ROW WHEN (
+        NEW.cost_usd > 0 AND NEW.first_seen_at = now() AND COALESCE(NEW.think_start_time, NEW.first_seen_at) > now() - interval '2 days'
+        AND NEW.forked_from IS NULL
+    )
+    EXECUTE FUNCTION actlog.spend();
+CREATE TRIGGER spend_more AFTER UPDATE ON actlog.think_act_record
+    FOR EACH ROW WHEN (
+        (NEW.cost_usd IS DISTINCT FROM OLD.cost_usd OR NEW.attempt > 1 AND OLD.think_end_time IS NULL AND NEW.think_end_time IS NOT NULL)
+        AND COALESCE(NEW.think_start_time, NEW.first_seen_at) > now() - interval '2 days'
+        AND NEW.forked_from IS NULL
+    )
+    EXECUTE FUNCTION actlog.spend();
+
 -- +goose Down
 
 LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE;
+
+DROP TRIGGER spend_new ON actlog.think_act_record;
+DROP TRIGGER spend_more ON actlog.think_act_record;
+CREATE TRIGGER spend_new AFTER INSERT ON actlog.think_act_record
+    FOR EACH ROW WHEN (NEW.cost_usd > 0 AND NEW.first_seen_at = now() AND COALESCE(NEW.think_start_time, NEW.first_seen_at) > now() - interval '2 days')
+    EXECUTE FUNCTION actlog.spend();
+CREATE TRIGGER spend_more AFTER UPDATE ON actlog.think_act_record
+    FOR EACH ROW WHEN (
+        (NEW.cost_usd IS DISTINCT FROM OLD.cost_usd OR NEW.attempt > 1 AND OLD.think_end_time IS NULL AND NEW.think_end_time IS NOT NULL)
+        AND COALESCE(NEW.think_start_time, NEW.first_seen_at) > now() - interval '2 days'
+    )
+    EXECUTE FUNCTION actlog.spend();
 
 -- A view cannot lose columns: it is made again, with its comments.
 -- +goose StatementBegin

@@ -338,8 +338,8 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND NO
 -- trees, then the time decides. A tree takes its places with the first of its runs; a run that finds none is due no more,
 -- and waits in the list of that place: it is returned, too. Runs that lost lone_at workers in a row are claimed alone, but
 -- for those that should stop or pause. To stop or to pause one, a worker needs nothing that it provides, and the run no
--- place. A run begins between its start_at and its expires_at, and not while it is queued. The caller has the turn, see
--- PlaceTurn.
+-- place. A run begins between its start_at and its expires_at, and not while it is queued. A budget that is spent is a
+-- place of which there are none, and only runs that have not begun need it. The caller has the turn, see PlaceTurn.
 WITH open AS MATERIALIZED (
     SELECT r.*
     FROM generate_series(9, 0, -1) AS v (priority)
@@ -383,6 +383,7 @@ asked AS MATERIALIZED ( -- the places that a run would take for its tree; none, 
             WHERE left(p.place, 4) = 'key:' AND e.concurrency_key = k.concurrency_key AND e.project = k.project AND NOT e.keyed AND NOT e.done
                 AND (e.created_at, e.plan_id) < (k.created_at, k.plan_id)
                 AND e.desired = 'RUN' AND (e.due_at <= now() OR e.blocked IS NOT NULL)
+                AND (e.first_claimed_at IS NOT NULL OR 'budget:' || e.project <> ALL (@places::text[])) -- else it cannot begin today
         ) AS is_later
     FROM (
         SELECT t.*, row_number() OVER (PARTITION BY t.root_plan_id ORDER BY t.n) AS in_tree FROM ordered AS t WHERE t.begins
@@ -393,6 +394,7 @@ asked AS MATERIALIZED ( -- the places that a run would take for its tree; none, 
     CROSS JOIN LATERAL unnest(
         CASE WHEN k.placed THEN '{}' ELSE actlog.places_of(k.agent, k.project, k.owner, k.root_plan_id) END
         || CASE WHEN k.keyed OR k.concurrency_key IS NULL THEN '{}' ELSE ARRAY[actlog.place_of_key(k.project, k.concurrency_key)] END
+        || CASE WHEN k.first_claimed_at IS NULL AND 'budget:' || k.project = ANY (@places::text[]) THEN ARRAY['budget:' || k.project] ELSE '{}' END
     ) AS p (place)
     LEFT JOIN actlog.place AS q ON q.place = p.place
     CROSS JOIN LATERAL (
@@ -451,7 +453,7 @@ waits AS MATERIALIZED ( -- the others, if what was chosen leaves no place for th
         LEFT JOIN chosen AS c ON c.n = x.n
     ) AS a
     WHERE a.in_tree = 1 AND NOT a.is_chosen AND (a.taken_now >= a.most OR a.is_later)
-    ORDER BY a.n, array_position('{key,owner,agent,project}', split_part(a.place, ':', 1)) -- the list of the fewest
+    ORDER BY a.n, array_position('{budget,key,owner,agent,project}', split_part(a.place, ':', 1)) -- the list of the fewest, but for a budget
 ),
 blocked AS (
     UPDATE actlog.run AS r
@@ -476,7 +478,7 @@ counted AS (
     FROM asked AS a
     LEFT JOIN chosen AS c ON c.n = a.n
     LEFT JOIN waits AS f ON f.n = a.n AND f.place = a.place
-    WHERE c.n IS NOT NULL OR f.n IS NOT NULL
+    WHERE (c.n IS NOT NULL OR f.n IS NOT NULL) AND left(a.place, 7) <> 'budget:'
     GROUP BY a.place
     ON CONFLICT (place) DO UPDATE SET taken = p.taken + excluded.taken, most = excluded.most
 ),

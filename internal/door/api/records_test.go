@@ -130,7 +130,10 @@ func TestBadRecords(t *testing.T) {
 					}
 				}
 				if f.IsList() {
-					values = []string{`{}`, `"x"`, `[1]`, `["x"]`, `[null]`, `[{"a":1}]`, `[{"a":null}]`, `[{"a":{}}]`}
+					values = []string{`{}`, `"x"`, `[1]`, `["x"]`, `[null]`}
+				}
+				if f.IsList() && f.Name != "messages" { // their objects have texts only
+					values = append(values, `[{"a":1}]`, `[{"a":null}]`, `[{"a":{}}]`)
 				}
 
 				_, schema := recordSchema(t, kind)

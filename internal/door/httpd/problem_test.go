@@ -28,6 +28,7 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 		if status, runs := r.runs(); runs {
 			unknown, unread = []int{status}, []int{status}
 		}
+
 		if strings.HasPrefix(r.path, "/api/executor/") && r.method == http.MethodPost {
 			unknown = []int{400}
 		}

@@ -118,7 +118,7 @@ func (o *object) newLimits(name string) (n engine.NewLimits) {
 		return n
 	}
 
-	l := limitsOf(limits)
+	l := limitsOf(limits, o.prefix+name)
 	for name, to := range map[string]**int64{"rounds": &n.Rounds, "toolCalls": &n.ToolCalls, "tokens": &n.Tokens} {
 		if l.has(name) {
 			*to = new(l.count(name))

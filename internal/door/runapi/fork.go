@@ -13,19 +13,6 @@ import (
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
-// forkedJSON says from where a run goes on.
-type forkedJSON struct {
-	PlanID string `json:"planId"`
-	At     string `json:"at"`
-}
-
-func forked(planID, at *string) *forkedJSON {
-	if planID == nil || at == nil {
-		return nil
-	}
-	return &forkedJSON{*planID, *at}
-}
-
 // fork starts a run that goes on from a row of another one.
 func (s *Server) fork(c echo.Context) error {
 	asked, o, err := s.askedAgain(c, "at", "changes", "by")
@@ -71,7 +58,8 @@ func (o *object) changes(name string) (c engine.Changes) {
 		return c
 	}
 
-	in := objectOf(raw, name+".", "systemPrompt", "model", "temperature", "maxTokens", "tools", "limits", "request", "rows")
+	in := objectOf(raw, name+".", "systemPrompt", "model", "temperature", "maxTokens", "tools", "limits", "request",
+		"rows")
 	for member, to := range map[string]**string{
 		"systemPrompt": &c.SystemPrompt, "model": &c.Model, "request": &c.Request,
 	} {
@@ -80,6 +68,7 @@ func (o *object) changes(name string) (c engine.Changes) {
 			in.value(member, *to, "a text")
 		}
 	}
+
 	if in.has("temperature") {
 		c.Temperature = new(in.number("temperature"))
 	}

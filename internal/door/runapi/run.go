@@ -83,6 +83,19 @@ func ofTick(schedule *string, tick *time.Time) *ofTickJSON {
 	return &ofTickJSON{*schedule, tick}
 }
 
+// forkedJSON says from where a run goes on.
+type forkedJSON struct {
+	PlanID string `json:"planId"`
+	At     string `json:"at"`
+}
+
+func forked(planID, at *string) *forkedJSON {
+	if planID == nil || at == nil {
+		return nil
+	}
+	return &forkedJSON{*planID, *at}
+}
+
 func toRun(d *runstore.RunDetail) runJSON {
 	waits := make([]waitJSON, len(d.Waits))
 	for i, w := range d.Waits {
@@ -303,7 +316,7 @@ func requestOf(m members) (engine.Request, error) {
 		return r, nil
 	}
 
-	l := limitsOf(limits)
+	l := limitsOf(limits, "limits")
 	r.Limits = &engine.Limits{
 		Rounds: l.count("rounds"), ToolCalls: l.count("toolCalls"), Tokens: l.count("tokens"), CostUSD: l.number("costUsd"),
 		Seconds: l.number("seconds"),
@@ -311,8 +324,9 @@ func requestOf(m members) (engine.Request, error) {
 	return r, l.err
 }
 
-func limitsOf(m members) *object {
-	return objectOf(m, "limits.", "rounds", "toolCalls", "tokens", "costUsd", "seconds")
+// limitsOf reads the limits of a member.
+func limitsOf(m members, name string) *object {
+	return objectOf(m, name+".", "rounds", "toolCalls", "tokens", "costUsd", "seconds")
 }
 
 func (s *Server) run(c echo.Context) error {

@@ -17,7 +17,9 @@ import (
 // buttons returns what a page asks of its run, by the words on the buttons.
 func (p *page) buttons() (words string) {
 	for _, n := range p.all("name", "action") {
-		words += text(n) + ", "
+		if attr(n, "value") != "fork" { // which is of a row
+			words += text(n) + ", "
+		}
 	}
 	return strings.TrimSuffix(words, ", ")
 }
@@ -93,7 +95,7 @@ func TestParked(t *testing.T) {
 	})
 
 	p := s.get("/runs/"+id, http.StatusOK)
-	if got := p.buttons(); got != "Try now, Pause, Stop for good" {
+	if got := p.buttons(); got != "Try now, Pause, Stop for good, Send" {
 		t.Errorf("it may %q", got)
 	}
 	if got := text(p.one("class", "parked")); !strings.Contains(got, "model:default is away since 2") ||
@@ -183,7 +185,7 @@ func TestAgain(t *testing.T) {
 	do := func(p *page, action string) *http.Response {
 		t.Helper()
 		f := p.one("class", "control")
-		return s.send("POST", attr(f, "action"), "action="+action+"&key="+attr(p.one("name", "key"), "value"))
+		return s.send("POST", attr(f, "action"), "action="+action+"&key="+attr(p.all("name", "key")[0], "value"))
 	}
 
 	s.send("POST", attr(s.get(at, http.StatusOK).one("class", "control"), "action"), "action=stop")

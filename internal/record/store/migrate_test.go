@@ -131,7 +131,7 @@ func TestSchemaRules(t *testing.T) {
 	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions
 
 	// The tables that belong to no tree, or of which the record knows nothing.
-	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'model_wait', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'worker_grant', 'run_message', 'event', 'event_wait', 'event_taken')`
+	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'model_wait', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'worker_grant', 'project_day', 'project_day_change', 'run_message', 'event', 'event_wait', 'event_taken')`
 	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_version') AS c`
 	for _, tt := range []struct{ rule, sql string }{
 		{"every table has a comment",
@@ -161,10 +161,10 @@ func TestSchemaRules(t *testing.T) {
 				OR EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid IN ('json'::regtype, 'jsonb'::regtype) AND a.attname <> 'fallback_from'))`},
 		{"primary keys start with the root plan, except those of the feed, the progress of causes and of recent texts, " +
 			"their index, dropped periods, daily figures, prices, traces, the index of the search, workers, definitions, " +
-			"conversations, logins, vectors of texts, models that are away, jobs, places, schedules and events",
+			"conversations, logins, vectors of texts, models that are away, jobs, places, budgets, schedules and events",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
-			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'cause_progress', 'recent_progress', 'recent_slice', 'recent_gram', 'dropped_detail', 'tool_daily', 'day_figures', 'closed_day', 'opened_day', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'worker_grant', 'event') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
+			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'cause_progress', 'recent_progress', 'recent_slice', 'recent_gram', 'dropped_detail', 'tool_daily', 'day_figures', 'closed_day', 'opened_day', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector', 'model_away', 'bulk', 'bulk_run', 'place', 'place_change', 'schedule', 'schedule_tick', 'worker_grant', 'project_day', 'project_day_change', 'event') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
 		{"every table has a primary key",
 			`SELECT relname FROM ` + tables +
 				` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},

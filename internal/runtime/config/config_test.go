@@ -666,17 +666,21 @@ func TestApprovalByAnother(t *testing.T) {
 // How many workers a run may lose is a setting.
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	const text = "runs: {maxTakeovers: 3, maxPerOwner: 4, maxPerKey: 5}\nprojects: {p: {maxRuns: 6}}\n" +
+	const text = "runs: {maxTakeovers: 3, maxPerOwner: 4, maxPerKey: 5}\nprojects: {p: {maxRuns: 6, budgetUsdPerDay: 12.5}}\n" +
 		"models: {default: {provider: openai, model: m}}\nagents: {a: {maxRuns: 7}}\n"
 	c, err := config.Parse("a.yaml", []byte(text), config.Options{})
 	if err != nil || c.Runs != (config.Runs{MaxTakeovers: 3, MaxPerOwner: 4, MaxPerKey: 5}) ||
-		c.Projects["p"].MaxRuns != 6 || c.Agents["a"].MaxRuns != 7 {
+		c.Projects["p"] != (config.Project{MaxRuns: 6, BudgetUSDPerDay: 12.5}) || c.Agents["a"].MaxRuns != 7 {
 		t.Errorf("config.Parse = %+v, %v", c, err)
 	}
 
 	for field, text := range map[string]string{
 		"runs.maxPerOwner": "runs: {maxPerOwner: 0}", "runs.maxPerKey": "runs: {maxPerKey: -1}",
 		"projects.p.maxRuns": "projects: {p: {maxRuns: many}}", "agents.a.maxRuns": "agents: {a: {maxRuns: 0}}",
+		"projects.support.budgetUsdPerDay: want a number above 0": "projects: {support: {budgetUsdPerDay: 0}}",
+		"projects.p.budgetUsdPerDay: want a number above 0":       "projects: {p: {budgetUsdPerDay: .inf}}",
+		"projects.p.budgetUsdPerDay: want a number":               "projects: {p: {budgetUsdPerDay: much}}",
+		"projects.p.budgetUsdPerday: no such key":                 "projects: {p: {budgetUsdPerday: 1}}",
 	} {
 		if _, err := config.Parse("a.yaml", []byte(text), config.Options{}); err == nil ||
 			!strings.Contains(err.Error(), field) {

@@ -112,16 +112,20 @@ func (p *Parts) forRuns() *define.Configured {
 	return in
 }
 
-// concurrency returns how many runs go on at once.
+// concurrency returns how many runs go on at once, and what those of projects may spend.
 func (c *Config) concurrency() define.Concurrency {
 	all := define.Concurrency{
 		Agents: map[string]int{}, Projects: map[string]int{}, PerOwner: c.Runs.MaxPerOwner, PerKey: c.Runs.MaxPerKey,
+		Budgets: map[string]float64{},
 	}
 	for name, a := range c.Agents {
 		all.Agents[name] = a.MaxRuns
 	}
 	for name, p := range c.Projects {
 		all.Projects[name] = p.MaxRuns
+		if p.BudgetUSDPerDay > 0 {
+			all.Budgets[name] = p.BudgetUSDPerDay
+		}
 	}
 	return all
 }

@@ -29,9 +29,14 @@ func readRuns(n node) (r Runs) {
 type Project struct {
 	// MaxRuns is how many root runs go on at once. 0 means no limit.
 	MaxRuns int `json:"maxRuns,omitempty"`
+	// BudgetUSDPerDay is how many US dollars they may cost on a day of UTC before new ones wait. 0 means no limit.
+	BudgetUSDPerDay float64 `json:"budgetUsdPerDay,omitempty"`
 }
 
 func readProject(n node) (p Project) {
-	n.object(fields{"maxRuns": func(n node) { p.MaxRuns = int(n.positive(maxRuns)) }})
+	n.object(fields{
+		"maxRuns":         func(n node) { p.MaxRuns = int(n.positive(maxRuns)) },
+		"budgetUsdPerDay": func(n node) { p.BudgetUSDPerDay = n.amount() },
+	})
 	return p
 }

@@ -53,7 +53,7 @@ func rowsOf(h *enginetest.House, p *tree.Plan) (all []string) {
 	return all
 }
 
-// TestForkAtEveryRow: a run with everything in it is gone on from at each of its rows. Each fork comes to the end of the
+// TestForkAtEveryRow: from each row of a run with everything in it, another one goes on. Each comes to the end of the
 // original; what was before the row is a copy, nothing of which is done again, and which counts in no figure.
 func TestForkAtEveryRow(t *testing.T) {
 	t.Parallel()
@@ -69,11 +69,10 @@ func TestForkAtEveryRow(t *testing.T) {
 	p := h.Await(original, record.Completed)
 	want, rows := outlineOf(h, p), rowsOf(h, p)
 
-	figures := `SELECT concat_ws(' ', count(*), sum(input_tokens), sum(output_tokens)) FROM report.think_act WHERE root_plan_id = '%s'`
 	calls := `SELECT count(*) FROM report.tool_call WHERE root_plan_id = '%s'`
 	copies := `SELECT string_agg(forked_from, E'\n') FROM (
-		SELECT forked_from FROM actlog.think_act_record WHERE root_plan_id = '%[1]s' AND forked_from IS NOT NULL
-		UNION ALL SELECT forked_from FROM actlog.act_tool_info WHERE root_plan_id = '%[1]s' AND forked_from IS NOT NULL) AS x`
+		SELECT forked_from FROM actlog.think_act_record WHERE root_plan_id = '%[1]s'
+		UNION ALL SELECT forked_from FROM actlog.act_tool_info WHERE root_plan_id = '%[1]s') AS x`
 	all := storetest.Query[int](t, h.Store, fmt.Sprintf(calls, original))
 
 	for i, at := range rows {
@@ -105,7 +104,6 @@ func TestForkAtEveryRow(t *testing.T) {
 			t.Errorf("fork at %s counts %d calls, has %d copies of %d", at, n, copiedCalls, all)
 		}
 	}
-	_ = figures
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,8 +122,10 @@ func TestForkChanges(t *testing.T) {
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(
 		[]scriptmodel.ToolCall{call("say", object{"name": "1"})}, []scriptmodel.ToolCall{call("say", object{"name": "2"})},
 		terminate("done"))}},
-		map[string]define.Definition{"a": {Agent: "a", SystemPrompt: "Be kind.", Tools: []string{"say"}}}, []tool.Tool{say, other})
+		map[string]define.Definition{"a": {Agent: "a", SystemPrompt: "Be kind.", Tools: []string{"say"}}},
+		[]tool.Tool{say, other})
 	h.Work(h.Engine)
+
 	id := h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{ToolCalls: 9} })
 	step := h.Step(h.Await(id, record.Completed))
 	at := "cycle:" + step.Record.StepID + "/1"
@@ -135,7 +135,9 @@ func TestForkChanges(t *testing.T) {
 		Request: new("Run."), Limits: engine.NewLimits{ToolCalls: new(int64(2))},
 		Rows: map[string]engine.RowChange{
 			"cycle:" + step.Record.StepID + "/0": {ThinkOutput: new("I would say something.")},
-			fmt.Sprintf("call:%s/0/%s", step.Record.StepID, step.Cycles[0].ToolCalls[0].Record.ToolCallID): {Result: new("shouted")},
+			fmt.Sprintf("call:%s/0/%s", step.Record.StepID, step.Cycles[0].ToolCalls[0].Record.ToolCallID): {
+				Result: new("shouted"),
+			},
 		},
 	})
 	h.Await(forked, record.Completed)
@@ -146,10 +148,12 @@ func TestForkChanges(t *testing.T) {
 		Temperature float64
 		MaxTokens   int64 `json:"max_tokens"`
 	}
+
 	requests := h.Model.Requests()
 	if err := json.Unmarshal(requests[len(requests)-2].Body, &asked); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, want := range []string{"Be quick.", `"Run."`, "I would say something.", "shouted"} {
 		if !strings.Contains(string(asked.Messages), want) {
 			t.Errorf("the model is not told %q:\n%s", want, asked.Messages)
@@ -158,6 +162,7 @@ func TestForkChanges(t *testing.T) {
 	if strings.Contains(string(asked.Messages), "Be kind.") || strings.Contains(string(asked.Messages), `"said"`) {
 		t.Errorf("the model is told what was changed:\n%s", asked.Messages)
 	}
+
 	if !strings.Contains(string(asked.Tools), `"other"`) || asked.Temperature != 0.5 {
 		t.Errorf("the model is offered %s at %v", asked.Tools, asked.Temperature)
 	}
@@ -197,14 +202,15 @@ func TestForkIsRefused(t *testing.T) {
 		at, field string
 		c         engine.Changes
 	}{
-		{at: "", field: "at"}, {at: "plan:" + id, field: "at"}, {at: "cycle:" + p.Steps[0].Record.StepID + "/99", field: "at"},
+		{at: "", field: "at"}, {at: "plan:" + id, field: "at"},
+		{at: "cycle:" + p.Steps[0].Record.StepID + "/99", field: "at"},
 		{at: first + "/x", field: "at"}, {at: "step:" + p.Steps[0].Record.StepID + "/0", field: "at"},
 		{at: first, field: "changes.model", c: engine.Changes{Model: new("nobody")}},
 		{at: first, field: "changes.request", c: engine.Changes{Request: new(" ")}},
-		{at: first, field: "changes.rows", c: engine.Changes{Rows: map[string]engine.RowChange{first: {ThinkOutput: new("x")}}}},
-		{at: first, field: "changes.rows", c: engine.Changes{Rows: map[string]engine.RowChange{first: {Result: new("x")}}}},
-		{at: first, field: "changes.rows", c: engine.Changes{Rows: map[string]engine.RowChange{"wait:x": {Result: new("x")}}}},
-		{at: first, field: "limits.tokens", c: engine.Changes{Limits: engine.NewLimits{Tokens: new(int64(-1))}}},
+		{at: first, field: "changes.rows", c: rowChanges(first, engine.RowChange{ThinkOutput: new("x")})},
+		{at: first, field: "changes.rows", c: rowChanges(first, engine.RowChange{Result: new("x")})},
+		{at: first, field: "changes.rows", c: rowChanges("wait:x", engine.RowChange{Result: new("x")})},
+		{at: first, field: "changes.limits.tokens", c: engine.Changes{Limits: engine.NewLimits{Tokens: new(int64(-1))}}},
 	} {
 		var invalid *record.InvalidError
 		if err := refused(id, tt.at, tt.c); !errors.As(err, &invalid) || invalid.Field != tt.field {
@@ -214,6 +220,10 @@ func TestForkIsRefused(t *testing.T) {
 
 	close(bl.free)
 	h.Await(id, record.Completed)
+}
+
+func rowChanges(at string, c engine.RowChange) engine.Changes {
+	return engine.Changes{Rows: map[string]engine.RowChange{at: c}}
 }
 
 // TestForkReadsMessages: a cycle that read a message reads it again in a fork that makes it anew, also if the agent was

@@ -22,6 +22,7 @@ type metrics struct {
 	takeovers, leasesLost  prometheus.Counter
 	writes, grantRounds    prometheus.Counter
 	carried                prometheus.Gauge
+	budgetUsed             *prometheus.GaugeVec
 	modelTime, toolTime    *prometheus.HistogramVec
 	modelErrors, toolFails *prometheus.CounterVec
 	fallbacks              *prometheus.CounterVec
@@ -66,7 +67,11 @@ func newMetrics() *metrics {
 	m.carried = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "actlog_runs_carried", Help: "Runs that workers of this process hold.",
 	})
-	m.all = append(m.all, m.carried)
+	m.budgetUsed = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "actlog_budget_used_ratio",
+		Help: "What the runs of a project spent today, divided by its budget; 1 and more: its next runs wait.",
+	}, []string{"project"})
+	m.all = append(m.all, m.carried, m.budgetUsed)
 	return m
 }
 

@@ -105,8 +105,8 @@ func (r *Run) Read(input, definition any) (err error) {
 	return nil
 }
 
-// idsOf returns the plan that the ids of questions and thoughts follow from. Those of a fork that are copies have the ids
-// of the originals.
+// idsOf returns the plan that the ids of questions and thoughts follow from. Those of a fork that are copies have the
+// ids of the originals.
 func (r *Run) idsOf() string { return cmp.Or(r.run.IDsOf, r.run.PlanID) }
 
 // isNew reports whether nothing is on record of the run: nobody has carried it before, and it goes on from no other.

@@ -123,7 +123,7 @@ func TestWaitForEvent(t *testing.T) {
 // TestSleep: a run sleeps for a time, or until an event is sent, if that is earlier.
 func TestSleep(t *testing.T) {
 	t.Parallel()
-	h := waits(t, object{"seconds": 0.01}, object{"seconds": 0}, object{"event": "e", "seconds": 0.01},
+	h := waits(t, object{"seconds": 0.01}, object{"seconds": 0}, object{"event": "f", "seconds": 0.01},
 		object{"event": "e", "seconds": 86400}, object{"seconds": 3600})
 	h.Work(h.Engine)
 	id := h.Start("a", "Sleep.")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/agent/limit"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
@@ -27,6 +28,7 @@ func (e *Engine) Work(ctx context.Context) error {
 	w := &worker{
 		engine: e, log: e.config.Logger, held: map[string]*holding{}, wake: make(chan struct{}, 1),
 		short: make(chan struct{}, 1), excess: make(chan struct{}, 1),
+		budgets: &budgets{log: e.config.Logger, used: e.metrics.budgetUsed},
 	}
 	return w.work(ctx)
 }
@@ -44,6 +46,7 @@ type worker struct {
 	sought     time.Time
 	makingRoom bool
 	places     placesSeen
+	budgets    *budgets
 
 	mu       sync.Mutex
 	row      runstore.Worker
@@ -74,11 +77,13 @@ func (w *worker) work(ctx context.Context) error {
 	}
 
 	w.engine.lookAtModels(ctx) // before runs ask one that is away
+	w.countBudgets(ctx)        // before runs begin
 	var tasks sync.WaitGroup
 	tasks.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
 	tasks.Go(func() { w.beat(inner) })
 	tasks.Go(func() { w.shareLimits(inner) })
 
+	tasks.Go(func() { w.watchBudgets(ctx) })
 	tasks.Go(func() { w.engine.watch(ctx) })
 	tasks.Go(func() { w.engine.watchModels(ctx) })
 	tasks.Go(func() { w.engine.watchBulk(ctx) })
@@ -282,7 +287,7 @@ func (w *worker) claimSome(ctx context.Context) bool {
 		return false
 	}
 
-	most := w.engine.most()
+	most := w.budgets.within(w.engine.concurrency())
 	if err := w.places.look(limited, w.engine.store, row.Provides, most); err != nil { // the next claim tries it again
 		w.log.Debug("runs may wait for places that are free", "worker", row.ID, "error", err)
 	}
@@ -317,11 +322,11 @@ func (w *worker) claimSome(ctx context.Context) bool {
 	return more
 }
 
-// most returns how many root runs go on at once, as this worker is configured now.
-func (e *Engine) most() runstore.Most {
+// concurrency returns how many root runs go on at once, as this worker is configured now.
+func (e *Engine) concurrency() define.Concurrency {
 	parts, release := e.config.Parts()
 	defer release()
-	return mostOf(parts.Concurrency())
+	return parts.Concurrency()
 }
 
 // loneAt returns how many workers in a row a run must have lost to be carried alone, by a worker that carries nothing
@@ -528,5 +533,26 @@ func (w *worker) shareLimits(ctx context.Context) {
 		case <-short:
 		case <-timer.C:
 		}
+	}
+}
+
+// watchBudgets counts what is spent until ctx ends.
+func (w *worker) watchBudgets(ctx context.Context) {
+	for pg.Pause(ctx, budgetEvery) == nil {
+		w.countBudgets(ctx)
+	}
+}
+
+// countBudgets counts what is spent. The worker claims at once if other runs may begin now.
+func (w *worker) countBudgets(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
+	defer cancel()
+
+	changed, err := w.budgets.count(limited, w.engine.store, w.engine.concurrency().Budgets)
+	switch {
+	case changed:
+		pg.Signal(w.wake)
+	case err != nil && ctx.Err() == nil: // it counts again
+		w.log.Debug("what projects have spent could not be counted", "error", err)
 	}
 }

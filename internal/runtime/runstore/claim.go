@@ -91,7 +91,7 @@ func (s *Store) claim(ctx context.Context, c Claim) (claimed db.RunClaimedParams
 		return nil
 	})
 
-	runs := q.Queue(db.RunClaim, c.Alone, c.Provides, c.LoneAt, c.Runs, c.Most.PerKey, c.Most.PerOwner, places, most,
+	runs := q.Queue(db.RunClaim, c.Alone, c.Provides, c.LoneAt, c.Runs, places, c.Most.PerKey, c.Most.PerOwner, most,
 		c.WorkerID, c.Release)
 	runs.Query(func(rows pgx.Rows) error {
 		var root, plan, desired string

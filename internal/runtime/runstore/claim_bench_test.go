@@ -12,7 +12,7 @@ import (
 
 // queue puts runs on record that are due, each a second after the one before. of says what run i is of; the values are
 // SQL over i.
-func queue(b *testing.B, s *runstore.Store, runs int, agent, owner, key string) {
+func queue(b testing.TB, s *runstore.Store, runs int, agent, owner, key string) {
 	b.Helper()
 
 	storetest.Exec(b, s.Store, `INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, told_state, part)
@@ -36,6 +36,7 @@ func BenchmarkClaim(b *testing.B) {
 		"many keys":       {"'free'", "x.id", "'k' || x.i % 1000"},
 		"few may":         {"CASE WHEN x.i % 1000 = 0 THEN 'free' ELSE 'a' END", "x.id", "NULL"},
 		"owners at limit": {"'free'", "'o' || x.i % 100", "NULL"},
+		"over budget":     {"'free'", "x.id", "NULL"},
 	} {
 		for _, runs := range []int{100, 100_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, runs), func(b *testing.B) {
@@ -46,8 +47,13 @@ func BenchmarkClaim(b *testing.B) {
 				for i := range 20 {
 					most.Places[fmt.Sprintf("agent:a%d", i)] = 3
 				}
-				if name == "owners at limit" {
+				switch name {
+				case "owners at limit":
 					most.PerOwner = 1
+				case "over budget": // all but some
+					most = atBudget()
+					storetest.Exec(b, s.Store, "UPDATE actlog.run SET project = 'p' WHERE substr(plan_id, 2)::integer % 1000 > 0")
+					storetest.Exec(b, s.Store, "VACUUM ANALYZE actlog.run")
 				}
 				provides := []string{"executor:agent"}
 				if _, err := s.AddWorker(b.Context(), runstore.Worker{ID: "w", Provides: provides}, time.Hour); err != nil {

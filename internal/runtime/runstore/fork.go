@@ -140,10 +140,12 @@ func forkable(ctx context.Context, tx *store.Tx, f Fork) (o Forkable, err error)
 	if err != nil {
 		return o, pg.Translate(err)
 	}
+
 	rows, err := queries.RunTree(ctx, tx, db.RunTreeParams{RootPlanID: f.PlanID, Copies: true})
 	if err != nil {
 		return o, err
 	}
+
 	runs, err := queries.RunsOfTree(ctx, tx, f.PlanID)
 	if err != nil {
 		return o, err
@@ -157,6 +159,7 @@ func forkable(ctx context.Context, tx *store.Tx, f Fork) (o Forkable, err error)
 		},
 		Rows: treeRows(rows), Runs: map[string]NewRun{}, Messages: map[Cycle]json.RawMessage{},
 	}
+
 	for _, r := range runs {
 		run := NewRun{
 			Needs: r.Needs, Agent: optional.Value(r.Agent), ConcurrencyKey: optional.Value(r.ConcurrencyKey), Asked: r.Asked,
@@ -165,6 +168,7 @@ func forkable(ctx context.Context, tx *store.Tx, f Fork) (o Forkable, err error)
 			Executor: r.Executor, Name: optional.Value(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
 			Project: r.Project, Priority: int(r.Priority), IDsOf: r.IdsOf, Changes: r.Changes,
 		}
+
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {
 			run.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}
 		}

@@ -17,7 +17,8 @@ const DefaultPriority = 5
 
 // Most says how many root runs go on at once, of those that a worker takes. Nothing is limited that it does not name.
 type Most struct {
-	// Places are agents and projects by their places: agent:NAME and project:NAME.
+	// Places are agents and projects by their places: agent:NAME and project:NAME. There is none of [BudgetPlace] once
+	// the budget is spent; otherwise it is left out.
 	Places map[string]int
 	// PerOwner and PerKey are for each owner, and each concurrency key of a project; 0: no limit.
 	PerOwner, PerKey int

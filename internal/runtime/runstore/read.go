@@ -146,6 +146,8 @@ const (
     END`
 	// isBlocked says that a run x waits for a place.
 	isBlocked = `x.blocked IS NOT NULL AND x.due_at IS NULL AND x.worker_id IS NULL AND NOT x.done`
+	// nextDay is when the next day begins, in UTC.
+	nextDay = `(date_trunc('day', now(), 'UTC') + INTERVAL '1 day')`
 	// waitingFor is what runs that are due need, without a live worker all of that, the models that are awaited, the
 	// code that fits the record of runs, the time at which a run is to begin, the schedule whose other runs come first,
 	// and the events and times for which tool calls wait.
@@ -170,9 +172,12 @@ const (
             UNION ALL
             SELECT CASE WHEN left(x.blocked, 4) = 'key:' THEN 'key:' || COALESCE(k.concurrency_key, '') ELSE x.blocked END
                 || COALESCE(' has ' || q.taken || ' of ' || q.most, '')
+                || COALESCE(' has spent ' || trim_scale(round(d.cost_usd, 6)) || ' of ' || trim_scale(round(d.budget_usd::numeric, 6))
+                    || ' US dollars today, the next day begins at ' || to_char(` + nextDay + ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '')
             FROM actlog.run AS x
             LEFT JOIN actlog.run AS k ON k.root_plan_id = x.root_plan_id AND k.plan_id = x.root_plan_id
             LEFT JOIN actlog.place AS q ON q.place = x.blocked
+            LEFT JOIN actlog.project_day AS d ON x.blocked = 'budget:' || d.project AND d.day = (now() AT TIME ZONE 'UTC')::date
             WHERE x.root_plan_id = r.root_plan_id AND ` + isBlocked + ` AND %[1]s
             UNION ALL
             SELECT x.executor || ':' || COALESCE(x.name, '') || '@' || COALESCE(x.release, '') || ' ' || x.mismatch
@@ -196,14 +201,15 @@ const (
             WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND x.desired = 'RUN' AND t.what IS NOT NULL AND %[1]s
         ) AS f
     )`
-	// dueAt is when the first of them goes on: what waits for a model, when that is asked next.
+	// dueAt is when the first of them goes on: what waits for a model, when that is asked next; what waits for a budget,
+	// on the next day.
 	dueAt = `(
         SELECT min(COALESCE((
             SELECT min(m.probe_at)
             FROM actlog.model_wait AS w
             JOIN actlog.model_away AS m ON m.model = w.model
             WHERE w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id AND x.desired = 'RUN'
-        ), x.due_at))
+        ), CASE WHEN left(x.blocked, 7) = 'budget:' AND ` + isBlocked + ` THEN ` + nextDay + ` ELSE x.due_at END))
         FROM actlog.run AS x
         WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND %[1]s
     )`

@@ -96,8 +96,8 @@ type Run struct {
 	AgainOf string
 	// Unread says that messages to it wait.
 	Unread bool
-	// IDsOf is the plan that the ids of its questions and thoughts follow from, because some are copies of those of another
-	// run; empty: its own.
+	// IDsOf is the plan that the ids of its questions and thoughts follow from, because some are copies of those of
+	// another run; empty: its own.
 	IDsOf string
 	// Changes are what is changed in its definition; nil: nothing. The engine knows their form.
 	Changes json.RawMessage

@@ -1,17 +1,15 @@
 package workflow
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor/workflow/flow"
 )
 
 // The prefixes of sessions that nobody named.
@@ -72,7 +70,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	session := agentSession
 	if p.Name = in.Agent; in.Agent == "" {
 		p.Name, session = in.Workflow, workflowSession
-		d.Type, err = typeOf(in, func(t define.StepType) bool {
+		d.Type, err = flow.TypeOf(in, func(t define.StepType) bool {
 			_, ok := parts.Definition(string(t), in.Workflow)
 			return ok
 		})
@@ -90,7 +88,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 		p.ConversationID = session + newSession()
 	}
 
-	if p.UserRequest = textOf(in.Input); in.Agent != "" {
+	if p.UserRequest = flow.TextOf(in.Input); in.Agent != "" {
 		a := d.Agents[in.Agent]
 		p.UserRequest, p.ModelName = in.Messages[len(in.Messages)-1].Content, a.Model.Model
 		p.Limits, p.Agent = new(engine.Limits(a.Limits)), in.Agent
@@ -126,23 +124,4 @@ func pin(d *define.Pinned, name string, parts engine.Parts) error {
 		return engine.BadInput("", missing.Error()) // no field of the request is wrong
 	}
 	return err
-}
-
-// typeOf returns the type of the workflow of a name, also if there is none.
-func typeOf(in workflow.Input, there func(define.StepType) bool) (define.StepType, error) {
-	var types []string
-	for _, t := range define.WorkflowTypes {
-		if (in.Type == "" || in.Type == string(t)) && there(t) {
-			types = append(types, string(t))
-		}
-	}
-
-	switch len(types) {
-	case 0:
-		return cmp.Or(define.StepType(in.Type), define.SimpleStep), nil
-	case 1:
-		return define.StepType(types[0]), nil
-	}
-	return "", engine.BadInput("input.workflow",
-		fmt.Sprintf("%q found in multiple types (%s)", in.Workflow, strings.Join(types, ", ")))
 }
