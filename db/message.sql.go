@@ -74,6 +74,42 @@ func (q *Queries) MessageCount(ctx context.Context, db DBTX, arg MessageCountPar
 	return unread, err
 }
 
+const MessageFork = `-- name: MessageFork :exec
+WITH said AS (
+    INSERT INTO actlog.run_message (root_plan_id, message_id, plan_id, to_step_id, text, said_by, claimed_by, interrupts, created_at)
+    SELECT $1::text, m.message_id, $2::text, $3::text, m.text, m.said_by, m.claimed_by, m.interrupts, m.created_at
+    FROM actlog.run_message AS m
+    WHERE m.root_plan_id = $4::text AND m.step_id = $5::text AND m.seq = $6::integer AND m.state = 'READ'
+    ORDER BY m.number
+    RETURNING message_id
+)
+UPDATE actlog.run AS r
+SET unread = (SELECT count(*) FROM said)
+WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text
+`
+
+type MessageForkParams struct {
+	ToRootPlanID   string
+	ToPlanID       string
+	ToStepID       string
+	FromRootPlanID string
+	StepID         string
+	Seq            int32
+}
+
+// Says to a step of a fork what the cycle has read with which it goes on, which is made anew. The caller holds both root plans.
+func (q *Queries) MessageFork(ctx context.Context, db DBTX, arg MessageForkParams) error {
+	_, err := db.Exec(ctx, MessageFork,
+		arg.ToRootPlanID,
+		arg.ToPlanID,
+		arg.ToStepID,
+		arg.FromRootPlanID,
+		arg.StepID,
+		arg.Seq,
+	)
+	return err
+}
+
 const MessageList = `-- name: MessageList :many
 WITH RECURSIVE below AS (
     (SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.plan_id = $3::text ORDER BY r.created_at DESC LIMIT 1)

@@ -111,3 +111,17 @@ WHERE @after::text = '' OR m.number > (
 )
 ORDER BY m.number
 LIMIT @most::integer;
+
+-- name: MessageFork :exec
+-- Says to a step of a fork what the cycle has read with which it goes on, which is made anew. The caller holds both root plans.
+WITH said AS (
+    INSERT INTO actlog.run_message (root_plan_id, message_id, plan_id, to_step_id, text, said_by, claimed_by, interrupts, created_at)
+    SELECT @to_root_plan_id::text, m.message_id, @to_plan_id::text, @to_step_id::text, m.text, m.said_by, m.claimed_by, m.interrupts, m.created_at
+    FROM actlog.run_message AS m
+    WHERE m.root_plan_id = @from_root_plan_id::text AND m.step_id = @step_id::text AND m.seq = @seq::integer AND m.state = 'READ'
+    ORDER BY m.number
+    RETURNING message_id
+)
+UPDATE actlog.run AS r
+SET unread = (SELECT count(*) FROM said)
+WHERE r.root_plan_id = @to_root_plan_id::text AND r.plan_id = @to_plan_id::text;

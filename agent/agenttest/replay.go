@@ -30,9 +30,11 @@ import (
 // /api/v1/plans/PLAN/records write them.
 //
 // The runtime does it in a database of the test's own. Models are not asked, and tools not executed: they answer what
-// is on record at their place. So do the people that the run asked. Runs below the run are played with it. Where
-// today's code asks for what is not on record, that part of the run ends, and other parts go on. A run that was stopped
-// or cut off, by a limit or by the end of its worker, is played as far as its record goes.
+// is on record at their place, whichever model it was that answered. So do the people that the run asked. Nothing waits
+// for a time or an event: a wait ends at once, as on record. What somebody said to an agent at work is said to it in
+// the same cycle. Runs below the run are played with it. Where today's code asks for what is not on record, that part
+// of the run ends, and other parts go on. A run that was stopped or cut off, by a limit or by the end of its worker, is
+// played as far as its record goes.
 //
 // A prompt that differs is a difference, and the recorded answer follows. A call that differs has no recorded result:
 // another tool, other arguments, or one that was not made. Code of a workflow that has effects beside its facade has
@@ -83,14 +85,20 @@ func (p *play) run(ctx context.Context, parts agent.Parts) (err error) {
 		return err
 	}
 
-	ctx = engine.ContextWithPlayed(ctx, p.recorded.played())
+	answers := &answering{recording: p.recorded, redact: redacts}
+	played, err := answers.played()
+	if err != nil {
+		return err
+	}
+
+	ctx = engine.ContextWithPlayed(ctx, played)
 	a, err := agent.Open(ctx, p.url, agent.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
 
-	if err := a.Register((&answering{recording: p.recorded, redact: redacts}).parts(parts)); err != nil {
+	if err := a.Register(answers.parts(parts)); err != nil {
 		return err
 	}
 	if _, err := a.Start(ctx, agent.Job{
@@ -206,26 +214,40 @@ func (p *play) read(ctx context.Context) error {
 }
 
 // played returns the recording as the runtime plays it.
-func (r *recording) played() *engine.Played {
+func (a *answering) played() (*engine.Played, error) {
 	p := &engine.Played{
-		PlanID: r.root.CurrentPlanID, Steps: map[string]bool{}, SubPlans: map[string]string{},
-		Versions: map[string]*record.Thought{},
+		PlanID: a.root.CurrentPlanID, Steps: map[string]bool{}, SubPlans: map[string]string{},
+		Versions: map[string]*record.Thought{}, Messages: map[string]map[int64][]record.SteeringMessage{}, Tool: a.tool,
 	}
-	for id := range r.steps {
+	for id := range a.steps {
 		p.Steps[id] = true
 	}
 
-	for id := range r.calls {
-		if started := r.subPlan(id); started != nil {
+	for id := range a.calls {
+		if started := a.subPlan(id); started != nil {
 			p.SubPlans[id] = started.CurrentPlanID
 		}
 	}
-	for id, t := range r.thoughts {
+	for id, t := range a.thoughts {
 		if optional.Value(t.Type) == record.ThoughtDecision {
 			p.Versions[id] = t
 		}
 	}
-	return p
+
+	for at, c := range a.cycles {
+		var read []record.SteeringMessage
+		if c.Messages == nil {
+			continue
+		}
+		if err := json.Unmarshal(c.Messages, &read); err != nil {
+			return nil, fmt.Errorf("the messages of cycle:%s/%d cannot be read: %w", at.step, at.seq, err)
+		}
+		if p.Messages[at.step] == nil {
+			p.Messages[at.step] = map[int64][]record.SteeringMessage{}
+		}
+		p.Messages[at.step][at.seq] = read
+	}
+	return p, nil
 }
 
 // work returns what the run was asked for.

@@ -286,3 +286,24 @@ func collect(started <-chan string, seconds []int, begin time.Time) {
 		}
 	}
 }
+
+// TestUnlimited: a model has its limits whichever way round it got them and its patience, and loses only them.
+func TestUnlimited(t *testing.T) {
+	t.Parallel()
+	limits, patience := model.Limits{Concurrent: 2, PerMinute: 30}, model.Patience{Tries: 3, Fallback: []string{"b"}}
+	for name, m := range map[string]model.Model{
+		"limits first":   model.WithPatience(model.Limit(&stub{}, limits), patience),
+		"patience first": model.Limit(model.WithPatience(&stub{}, patience), limits),
+	} {
+		without, got := model.Unlimited(m)
+		if got != limits {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if p := model.PatienceWith(without); p.Tries != 3 || len(p.Fallback) != 1 {
+			t.Errorf("%s: without limits it has the patience %+v", name, p)
+		}
+		if _, still := model.Unlimited(without); still != (model.Limits{}) {
+			t.Errorf("%s: it still has %+v", name, still)
+		}
+	}
+}

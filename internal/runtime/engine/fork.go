@@ -101,7 +101,8 @@ func (f *forking) find() error {
 		if !ok || f.goesOn[above.step.PlanID].step.StepID != "" {
 			return BadInput("at", "is in a run below of which the tool call is not on record")
 		}
-		above.into, here = planID, above
+		above.into = planID
+		here = above
 	}
 }
 
@@ -175,6 +176,7 @@ func (f *forking) callSpot(id string) (at spot, ok bool) {
 // newRoot returns the run of the fork itself, and puts its plan into what is written.
 func (f *forking) newRoot() (run runstore.NewRun, err error) {
 	run = f.original.Runs[f.request.PlanID]
+	run.Starter = f.request.Starter // those below it have the same
 	limits, err := readLimits(run.Limits)
 	if err != nil {
 		return run, fmt.Errorf("read the limits of run %s: %w", f.request.PlanID, err)
@@ -231,6 +233,10 @@ func (f *forking) goOnIn(at spot, newPlanID string, run runstore.NewRun) error {
 			}
 		case c.Seq == at.cycle.Seq && at.call != nil:
 			return f.goOnAfter(at, stepID, run)
+		case c.Seq == at.cycle.Seq:
+			f.out.Reads = &runstore.ForkReading{
+				Cycle: runstore.Cycle{StepID: c.StepID, Seq: c.Seq}, NewPlanID: newPlanID, NewStepID: stepID,
+			}
 		}
 	}
 	return nil
@@ -255,7 +261,11 @@ func (f *forking) goOnAfter(at spot, newStepID string, run runstore.NewRun) erro
 	}
 
 	callID := f.addCall(*at.call, newStepID, true)
-	below := f.original.Runs[at.into]
+	below, err := f.below(at.into)
+	if err != nil {
+		return err
+	}
+
 	below.Owner, below.Starter = run.Owner, run.Starter
 	below.Parent = &runstore.ParentCall{PlanID: run.PlanID, StepID: newStepID, Seq: at.cycle.Seq, ToolCallID: callID}
 	newID := derive("subplan-", callID)
@@ -263,6 +273,22 @@ func (f *forking) goOnAfter(at spot, newStepID string, run runstore.NewRun) erro
 		ID: at.into, NewID: newID, ParentID: run.PlanID, ToolCallID: callID, Opens: true,
 	})
 	return f.goOn(at.into, newID, below)
+}
+
+// below returns a run below the root in which the fork goes on, with its limits as those of the root are changed.
+func (f *forking) below(planID string) (runstore.NewRun, error) {
+	run := f.original.Runs[planID]
+	was, err := readLimits(f.original.Runs[f.request.PlanID].Limits)
+	if err != nil {
+		return run, fmt.Errorf("read the limits of run %s: %w", f.request.PlanID, err)
+	}
+
+	limits, err := readLimits(run.Limits)
+	if err != nil {
+		return run, fmt.Errorf("read the limits of run %s: %w", planID, err)
+	}
+	run.Limits = f.request.Changes.Limits.below(limits, was).json()
+	return run, nil
 }
 
 // copyStep copies a step with all that is below it.

@@ -88,6 +88,11 @@ func TestForkAtEveryRow(t *testing.T) {
 				t.Errorf("fork at %s has a copy of %s, which is not before it", at, from)
 			}
 		}
+		for _, before := range rows[:i] { // calls in which the row is go on, and are no copies
+			if strings.HasPrefix(before, "cycle:") && !slices.Contains(copied, before) {
+				t.Errorf("fork at %s made %s anew, which is before it", at, before)
+			}
+		}
 
 		copiedCalls := 0
 		for _, from := range copied {
@@ -219,4 +224,86 @@ func TestForkIsRefused(t *testing.T) {
 
 func rowChanges(at string, c engine.RowChange) engine.Changes {
 	return engine.Changes{Rows: map[string]engine.RowChange{at: c}}
+}
+
+// TestForkReadsMessages: a cycle that read a message reads it again in a fork that makes it anew, also if the agent was
+// asked only because of the message; those of cycles before are in their copies, and nobody says them again.
+func TestForkReadsMessages(t *testing.T) {
+	t.Parallel()
+	h := talker(t)
+	h.Work(h.Engine)
+	original := h.Start("root", "Travel.")
+	p := h.Await(original, record.Completed)
+	step := h.Step(p)
+
+	id := fork(t, h, original, fmt.Sprintf("cycle:%s/2", step.Record.StepID), engine.Changes{})
+	got := h.Await(id, record.Completed)
+	if text(got.Record.Summary) != "second answer" {
+		t.Errorf("the result is %q", text(got.Record.Summary))
+	}
+	if read, want := messagesOf(t, h.Step(got)), messagesOf(t, step); !slices.Equal(read, want) {
+		t.Errorf("the fork read %q, not %q", read, want)
+	}
+	if got := said(t, h, id); !slices.Equal(got, []string{"READ And shorter."}) {
+		t.Errorf("said to the fork: %q", got)
+	}
+}
+
+// TestForkHasTakenEvents: an event whose data a copied call has is not taken once more.
+func TestForkHasTakenEvents(t *testing.T) {
+	t.Parallel()
+	h := waits(t, object{"event": "e"}, object{"event": "e", "seconds": 0.01})
+	h.Work(h.Engine)
+	send(h, "e", "once")
+	original := h.Start("a", "Wait.")
+	want := []string{`COMPLETED "once"`, `COMPLETED {"timedOut": true}`}
+	wantResults(h, original, want...)
+
+	step := h.Step(h.Plan(original)).Record.StepID
+	first := fork(t, h, original, fmt.Sprintf("cycle:%s/1", step), engine.Changes{})
+	wantResults(h, first, want...)
+	step = h.Step(h.Plan(first)).Record.StepID
+	wantResults(h, fork(t, h, first, fmt.Sprintf("cycle:%s/2", step), engine.Changes{}), want...)
+	wantResults(h, fork(t, h, first, fmt.Sprintf("cycle:%s/0", step), engine.Changes{}), want...)
+}
+
+// TestForkBelow: a run below the root in which a fork goes on is of who started the fork, and may use as much more as
+// the fork may.
+func TestForkBelow(t *testing.T) {
+	t.Parallel()
+	h := build(t, []scriptmodel.Scene{
+		{Name: "child", Match: scriptmodel.Match{System: "Below."}, Turns: calls(terminate("below"))},
+		{Name: "root", Turns: calls(
+			[]scriptmodel.ToolCall{call("agent.child", object{"request": "Help."})}, terminate("done"),
+		)},
+	}, map[string]define.Definition{
+		"root":  {Agent: "root", SystemPrompt: "Root.", Tools: []string{"agent.child"}},
+		"child": {Agent: "child", SystemPrompt: "Below."},
+	}, nil)
+
+	h.Work(h.Engine)
+	original := h.Start("root", "Go.", func(r *engine.Request) {
+		r.Limits, r.Starter = &engine.Limits{Tokens: 100_000}, "ann"
+	})
+	p := h.Await(original, record.Completed)
+	row := "cycle:" + p.Steps[0].SubPlans[0].Steps[0].Record.StepID + "/0"
+
+	started, err := h.Engine.Fork(t.Context(), engine.ForkRequest{
+		PlanID: original, At: row, Starter: "ben",
+		Changes: engine.Changes{Limits: engine.NewLimits{Tokens: new(int64(150_000))}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Await(started.PlanID, record.Completed)
+
+	starter := `SELECT starter FROM actlog.run WHERE root_plan_id = '%s' AND depth = 1`
+	if who := storetest.Query[string](t, h.Store, fmt.Sprintf(starter, started.PlanID)); who != "ben" {
+		t.Errorf("the run below is of %q", who)
+	}
+	tokens := `SELECT (limits ->> 'tokens')::bigint FROM actlog.run WHERE root_plan_id = '%s' AND depth = 1`
+	was := storetest.Query[int64](t, h.Store, fmt.Sprintf(tokens, original))
+	if is := storetest.Query[int64](t, h.Store, fmt.Sprintf(tokens, started.PlanID)); is != was+50_000 {
+		t.Errorf("the run below may use %d tokens, in the original %d", is, was)
+	}
 }

@@ -86,6 +86,11 @@ func (s *Step) tellAgain(c *cycle, request []model.Message) error {
 func (s *Step) beginAsking(
 	begin *record.ThinkAct, said []model.Message, changes ...record.Change,
 ) ([]model.Message, error) {
+	played, err := s.readMessages(begin, said, playedIn(s.run.leased).messages(s.id, begin.Seq))
+	if err != nil {
+		return nil, err
+	}
+
 	var heard []record.SteeringMessage
 	reads := runstore.Reading{StepID: s.id, Seq: begin.Seq}
 	reads.Then = func(m []record.SteeringMessage) ([]record.Change, error) {
@@ -93,8 +98,8 @@ func (s *Step) beginAsking(
 		return s.readMessages(begin, said, m)
 	}
 
-	err := s.run.beginAll(beginning{changes: append(changes, begin), reads: []runstore.Reading{reads}})
-	if err != nil {
+	changes = append(append(changes, begin), played...)
+	if err := s.run.beginAll(beginning{changes: changes, reads: []runstore.Reading{reads}}); err != nil {
 		return nil, err
 	}
 	s.run.hearing.noteHeard(heard)
@@ -147,6 +152,9 @@ func (s *Step) OnceMore(ctx context.Context, seq int64) (bool, error) {
 	s.mu.Unlock()
 
 	r := s.run
+	if len(playedIn(r.leased).messages(s.id, seq)) > 0 {
+		return true, nil
+	}
 	if c != nil && c.record.Messages != nil && !r.isAnew(c.record.Attempt, *c.record.State, c.record.ThinkStartTime) {
 		return true, nil
 	}

@@ -189,8 +189,9 @@ func TestMessagesAtEveryWrite(t *testing.T) {
 	}
 }
 
-// interruptedHouse returns a house whose model does not answer before something interrupts it.
-func interruptedHouse(t *testing.T) *enginetest.House {
+// interruptedHouse returns a house whose model does not answer before something interrupts it. What asked says is
+// asked of the run before.
+func interruptedHouse(t *testing.T, asked ...runstore.Action) *enginetest.House {
 	t.Helper()
 	s := &speaker{}
 	s.h = build(t, []scriptmodel.Scene{{Name: "root", Turns: []scriptmodel.Turn{
@@ -199,9 +200,13 @@ func interruptedHouse(t *testing.T) *enginetest.House {
 				return toolTurn(terminate("interrupted answer")...), nil
 			}
 			planID, err := s.runOf(ctx)
+			for _, action := range asked {
+				err = errors.Join(err, s.h.Runs.Control(ctx, planID, action, ""))
+			}
 			if err == nil {
 				err = s.say(ctx, planID, "Stop that.", interrupts)
 			}
+
 			if err == nil {
 				<-ctx.Done()
 				err = ctx.Err()
@@ -235,6 +240,25 @@ func TestMessageInterrupts(t *testing.T) {
 	}
 	if input := text(c.Record.ThinkInput); !strings.Contains(input, "Stop that.") {
 		t.Errorf("the input is %s", input)
+	}
+}
+
+// TestInterruptedAndPaused: of a run that is paused while a message interrupts its model, the attempt was interrupted,
+// and no worker was lost.
+func TestInterruptedAndPaused(t *testing.T) {
+	t.Parallel()
+	h := interruptedHouse(t, runstore.Pause)
+	h.Work(h.Engine)
+	id := h.Start("root", "Travel.")
+	h.Await(id, record.Paused)
+	if err := h.Runs.Control(t.Context(), id, runstore.Resume, ""); err != nil {
+		t.Fatal(err)
+	}
+
+	c := h.Step(h.Await(id, record.Completed)).Cycles[0]
+	if len(c.PastAttempts) != 1 || c.PastAttempts[0].State != record.Cancelled ||
+		text(c.PastAttempts[0].ErrorKind) != "interrupted" {
+		t.Errorf("the attempts before are %+v", c.PastAttempts)
 	}
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/record"
 )
 
@@ -17,6 +18,10 @@ type Played struct {
 	SubPlans map[string]string
 	// Versions are the thoughts of [Run.Version] on record, by their ids.
 	Versions map[string]*record.Thought
+	// Messages are what cycles have read, by the ids of their steps.
+	Messages map[string]map[int64][]record.SteeringMessage
+	// Tool returns what answers from the record in place of a tool that only waits.
+	Tool func(tool.Tool) tool.Tool
 }
 
 type playedKey struct{}
@@ -56,6 +61,14 @@ func (p *Played) version(id, nextStep string) (mark *record.Thought, decided boo
 	}
 	mark = p.Versions[id]
 	return mark, mark != nil || p.Steps[nextStep]
+}
+
+// messages returns what a cycle has read.
+func (p *Played) messages(stepID string, seq int64) []record.SteeringMessage {
+	if p == nil {
+		return nil
+	}
+	return p.Messages[stepID][seq]
 }
 
 // Asked is where a model is asked. The context of the request has it.

@@ -263,7 +263,7 @@ func (s *Step) think(
 		response, firstToken, err := s.generate(ctx, t, req, seq, attempt)
 		end(response)
 		if errors.Is(err, errInterrupted) { // it is asked again at once
-			changes = append(changes, interrupted(row(attempt), r.now()))
+			r.addLater(interrupted(row(attempt), r.now()))
 			attempt++
 			s.resetLive(seq, attempt)
 			asked.tries--

@@ -75,7 +75,7 @@ func (r *Run) ownTools(names []string) (own []tool.Tool) {
 		own = append(own, newForm())
 	}
 	if wanted(define.WaitForTool) {
-		own = append(own, newWaitFor())
+		own = append(own, r.newWaitFor())
 	}
 
 	for kind, x := range r.engine.executors {

@@ -51,6 +51,15 @@ type Forked struct {
 	Runs  []NewRun // that go on, the root first
 	Copy  store.Fork
 	After []record.Change // to what is copied
+	// Reads is the cycle with which it goes on, of a step that it has: it reads what that of the original has read. nil:
+	// it goes on with none.
+	Reads *ForkReading
+}
+
+// ForkReading is a cycle of the original that is made anew, and the run and the step of the fork that it is in.
+type ForkReading struct {
+	Cycle
+	NewPlanID, NewStepID string
 }
 
 // ErrNoRun means that a plan was only recorded: Actlog does not run it, so nothing can go on from it.
@@ -117,7 +126,11 @@ func (s *Store) fork(ctx context.Context, tx *store.Tx, f Fork) error {
 	if err := tx.Fork(ctx, forked.Copy); err != nil {
 		return err
 	}
+
 	if err := addForked(ctx, tx, f, forked.Runs); err != nil {
+		return err
+	}
+	if err := tellForked(ctx, tx, f, forked); err != nil {
 		return err
 	}
 	return tx.WriteOwned(ctx, forked.After)
@@ -221,4 +234,27 @@ func addForked(ctx context.Context, tx *store.Tx, f Fork, runs []NewRun) error {
 		err = errNotAdded
 	}
 	return err
+}
+
+// tellForked lets a fork know what the calls and the cycle had which it has copies of, or makes anew: events are taken
+// once, and messages are read.
+func tellForked(ctx context.Context, tx *store.Tx, f Fork, forked Forked) error {
+	took := db.EventForkParams{ToRootPlanID: forked.Copy.To, FromRootPlanID: f.PlanID}
+	for _, c := range forked.Copy.Calls {
+		if !c.Opens {
+			took.ToolCallIds, took.NewIds = append(took.ToolCallIds, c.ID), append(took.NewIds, c.NewID)
+		}
+	}
+	if err := queries.EventFork(ctx, tx, took); err != nil {
+		return err
+	}
+
+	r := forked.Reads
+	if r == nil {
+		return nil
+	}
+	return queries.MessageFork(ctx, tx, db.MessageForkParams{
+		ToRootPlanID: forked.Copy.To, ToPlanID: r.NewPlanID, ToStepID: r.NewStepID, FromRootPlanID: f.PlanID,
+		StepID: r.StepID, Seq: int32(r.Seq),
+	})
 }
