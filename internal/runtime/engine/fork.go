@@ -15,18 +15,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// ForkRequest asks for a run that goes on from a row of another one.
-type ForkRequest struct {
-	PlanID string
-	// At is the first row that is made anew: step:STEP, cycle:STEP/SEQ or call:STEP/SEQ/CALL.
-	At      string
-	Changes Changes
-	// Starter, IdempotencyKey and Body are as in [Request].
-	Starter, IdempotencyKey string
-	Body                    []byte
-	By                      runstore.Who
-}
-
 // Fork starts a run that has the rows of another one before a row as its own, and goes on from there, with the
 // definition of the other one. The error is a [*record.InvalidError] that names the field, a
 // [*runstore.NotEndedError], or one of [runstore.Store.Fork].

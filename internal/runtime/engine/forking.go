@@ -4,6 +4,18 @@ import (
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
+// ForkRequest asks for a run that goes on from a row of another one.
+type ForkRequest struct {
+	PlanID string
+	// At is the first row that is made anew: step:STEP, cycle:STEP/SEQ or call:STEP/SEQ/CALL.
+	At      string
+	Changes Changes
+	// Starter, IdempotencyKey and Body are as in [Request].
+	Starter, IdempotencyKey string
+	Body                    []byte
+	By                      runstore.Who
+}
+
 // forking finds what a fork has of another run.
 type forking struct {
 	runTree
