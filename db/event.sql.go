@@ -103,6 +103,31 @@ func (q *Queries) EventForget(ctx context.Context, db DBTX, most int32) (int64, 
 	return result.RowsAffected(), nil
 }
 
+const EventFork = `-- name: EventFork :exec
+INSERT INTO actlog.event_taken (root_plan_id, event_id, plan_id, tool_call_id, attempt)
+SELECT $1::text, t.event_id, $1::text, u.new_id, t.attempt
+FROM unnest($2::text[], $3::text[]) AS u (id, new_id)
+JOIN actlog.event_taken AS t ON t.root_plan_id = $4::text AND t.tool_call_id = u.id
+`
+
+type EventForkParams struct {
+	NewRootPlanID  string
+	ToolCallIds    []string
+	NewToolCallIds []string
+	RootPlanID     string
+}
+
+// Lets a fork have taken what the tool calls took that it has copies of: events that come next are for its next waits.
+func (q *Queries) EventFork(ctx context.Context, db DBTX, arg EventForkParams) error {
+	_, err := db.Exec(ctx, EventFork,
+		arg.NewRootPlanID,
+		arg.ToolCallIds,
+		arg.NewToolCallIds,
+		arg.RootPlanID,
+	)
+	return err
+}
+
 const EventOpen = `-- name: EventOpen :many
 SELECT e.event_id
 FROM actlog.event AS e

@@ -138,6 +138,13 @@ ended AS (
 )
 SELECT o.data FROM over AS o;
 
+-- name: EventFork :exec
+-- Lets a fork have taken what the tool calls took that it has copies of: events that come next are for its next waits.
+INSERT INTO actlog.event_taken (root_plan_id, event_id, plan_id, tool_call_id, attempt)
+SELECT @new_root_plan_id::text, t.event_id, @new_root_plan_id::text, u.new_id, t.attempt
+FROM unnest(@tool_call_ids::text[], @new_tool_call_ids::text[]) AS u (id, new_id)
+JOIN actlog.event_taken AS t ON t.root_plan_id = @root_plan_id::text AND t.tool_call_id = u.id;
+
 -- name: EventForget :execrows
 -- Deletes events that were sent more than a day ago, some at once: but for the oldest one that a run which waits may still
 -- take, because no worker carried it meanwhile.

@@ -157,6 +157,26 @@ func TestForkChanges(t *testing.T) {
 	}
 }
 
+// TestForkOfWaits: a fork has taken the events of the calls that it has copies of, so it gets next what its original got
+// next.
+func TestForkOfWaits(t *testing.T) {
+	t.Parallel()
+	h := waits(t, object{"event": "e"}, object{"event": "e"}, object{"event": "e"})
+	h.Work(h.Engine)
+	for n := range 3 {
+		send(h, "e", n)
+	}
+
+	original := h.Start("a", "Wait.")
+	want := results(h, original)
+	for _, at := range rowsOf(h, h.Plan(original)) {
+		id := fork(t, h, original, at, engine.Changes{})
+		if got := results(h, id); !slices.Equal(got, want) {
+			t.Errorf("a fork at %s got %q, not %q", at, got, want)
+		}
+	}
+}
+
 // TestForkIsRefused: from what nothing can go on, and what cannot be changed.
 func TestForkIsRefused(t *testing.T) {
 	t.Parallel()

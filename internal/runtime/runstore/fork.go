@@ -119,6 +119,9 @@ func (s *Store) fork(ctx context.Context, tx *store.Tx, f Fork) error {
 	if err := addForked(ctx, tx, f, forked.Runs); err != nil {
 		return err
 	}
+	if err := forkTaken(ctx, tx, forked.Copy); err != nil {
+		return err
+	}
 	return tx.WriteOwned(ctx, forked.After)
 }
 
@@ -216,4 +219,13 @@ func addForked(ctx context.Context, tx *store.Tx, f Fork, runs []NewRun) error {
 		err = errNotAdded
 	}
 	return err
+}
+
+// forkTaken lets a fork have taken the events that its copied tool calls took.
+func forkTaken(ctx context.Context, tx *store.Tx, c store.Fork) error {
+	p := db.EventForkParams{RootPlanID: c.From, NewRootPlanID: c.To}
+	for _, call := range c.Calls {
+		p.ToolCallIds, p.NewToolCallIds = append(p.ToolCallIds, call.ID), append(p.NewToolCallIds, call.NewID)
+	}
+	return queries.EventFork(ctx, tx, p)
 }
