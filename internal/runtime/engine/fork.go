@@ -139,7 +139,8 @@ func (f *forking) find() error {
 		if !ok || f.goesOn[above.step.PlanID].step.StepID != "" {
 			return BadInput("at", "is in a run below of which the tool call is not on record")
 		}
-		above.into, here = planID, above
+		above.into = planID
+		here = above
 	}
 }
 

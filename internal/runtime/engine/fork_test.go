@@ -53,6 +53,24 @@ func rowsOf(h *enginetest.House, p *tree.Plan) (all []string) {
 	return all
 }
 
+// callsAbove returns the addresses of the calls of a run that a row is below.
+func callsAbove(h *enginetest.House, p *tree.Plan, at string) (above []string) {
+	for _, s := range p.Steps {
+		for _, sub := range s.SubPlans {
+			if !slices.Contains(rowsOf(h, sub), at) {
+				continue
+			}
+			for _, address := range rowsOf(h, p) {
+				if strings.HasSuffix(address, "/"+*sub.Record.ToolCallID) {
+					above = append(above, address)
+				}
+			}
+			above = append(above, callsAbove(h, sub, at)...)
+		}
+	}
+	return above
+}
+
 // TestForkAtEveryRow: a run with everything in it is gone on from at each of its rows. Each fork comes to the end of the
 // original; what was before the row is a copy, nothing of which is done again, and which counts in no figure.
 func TestForkAtEveryRow(t *testing.T) {
@@ -89,6 +107,14 @@ func TestForkAtEveryRow(t *testing.T) {
 				t.Errorf("fork at %s has a copy of %s, which is not before it", at, from)
 			}
 		}
+
+		for _, before := range rows[:i] {
+			isStep, isAbove := strings.HasPrefix(before, "step:"), slices.Contains(callsAbove(h, p, at), before)
+			if !isStep && !isAbove && !slices.Contains(copied, before) {
+				t.Errorf("fork at %s has no copy of %s, which is before it", at, before)
+			}
+		}
+
 		copiedCalls := 0
 		for _, from := range copied {
 			if strings.HasPrefix(from, "call:") {
