@@ -97,7 +97,11 @@ func (h *house) outline(ctx context.Context, r *oneRun) (string, error) {
 	if r.kind.callsOnly {
 		all = onlyCalls(all)
 	}
-	return strings.NewReplacer(r.planID, "ROOT", r.about, aboutPlace).Replace(all), nil
+	names := []string{r.planID, "ROOT", r.about, aboutPlace}
+	if r.of != nil { // which its copies name
+		names = append(names, r.of.planID, "ROOT")
+	}
+	return strings.NewReplacer(names...).Replace(all), nil
 }
 
 // onlyCalls returns the lines of an outline that are calls of tools with effects.
