@@ -49,7 +49,7 @@ func (d *driver) failover(ctx context.Context) error {
 		w.followNewest(ctx, d.ledger)
 	}
 
-	if err := h.undisturbed(ctx); err != nil {
+	if err := h.undisturbed(ctx, h.kinds); err != nil {
 		return err
 	}
 	if err := h.disturbed(ctx, 0, d.replacePrimaries); err != nil {

@@ -144,8 +144,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		"maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of "+
 			"that: 600 MiB)")
 	short := f.Bool("short", false,
-		"for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 12 runs "+
-			"with 10 faults, and an outage of 4s; 3 failovers")
+		"for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 15 runs "+
+			"with 11 faults, and an outage of 4s; 3 failovers")
 
 	ways := f.String("ways", strings.Join(failoverNames(), ","), "ways in which the primary of a pair is replaced")
 	f.StringVar(&c.pooler, "pooler", "",
@@ -181,11 +181,14 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	}
 
 	if c.scenario == scenarioRuns && *short {
-		c.runs, c.kills = 12, 10
+		c.runs, c.kills = 15, 11
 		c.lasts, c.relaxed = 4*time.Second, true
 	}
 
 	c.kinds = kinds
+	if c.scenario == scenarioRuns {
+		c.kinds = append(slices.Clone(kinds), waiting, told)
+	}
 	if c.scenario == scenarioFailover {
 		kills, rate := 30, c.rate
 		if *short {

@@ -55,6 +55,8 @@ type house struct {
 	atOnce  int // runs
 	workers []*server
 	model   *scriptmodel.Server
+	gate    *modelGate  // before the model
+	ways    []treatment // of runs
 	db      *pgxpool.Pool
 	// configuration and effects are files.
 	configuration, effects string
@@ -76,6 +78,18 @@ type house struct {
 type oneRun struct {
 	kind                       kind
 	key, planID, state, result string
+	about                      string   // its events and messages name it
+	said                       []string // the messages that it accepted
+
+	// If it is a fork: its original, and the row of that from which it goes on.
+	of *oneRun
+	at string
+}
+
+// answer returns the result of a run that is a text.
+func (r *oneRun) answer() (text string) {
+	_ = json.Unmarshal([]byte(r.result), &text) // which is empty then
+	return text
 }
 
 // plainKill is a kill of a worker while nothing else was broken.
@@ -100,6 +114,7 @@ func (c config) agentRuns(ctx context.Context, dir string, out io.Writer) (viola
 	if err != nil {
 		return false, err
 	}
+	h.ways = append(h.ways, forked)
 	if err := h.run(ctx); err != nil {
 		return false, err
 	}
@@ -111,13 +126,15 @@ func (c config) agentRuns(ctx context.Context, dir string, out io.Writer) (viola
 
 // newHouse prepares for runs on the servers of the driver, which must not have been started. close ends it.
 func (d *driver) newHouse(atOnce int) (*house, error) {
-	model, err := scriptmodel.Start(script(), nil)
+	gate := new(modelGate)
+	model, err := scriptmodel.Start(script(), &scriptmodel.Options{Around: gate.around})
 	if err != nil {
 		return nil, err
 	}
 
 	h := &house{
 		config: d.config, dir: d.dir, rand: d.rand, server: d, kinds: d.config.kinds, atOnce: atOnce, model: model,
+		gate: gate, ways: []treatment{plain, paused, twice, halted},
 		configuration: filepath.Join(d.dir, "actlog.json"), effects: filepath.Join(d.dir, "effects"),
 		want: map[string]string{}, faults: map[string]int{}, stopped: map[int]bool{},
 	}
@@ -196,10 +213,15 @@ func (h *house) run(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	if err := h.undisturbed(ctx); err != nil {
+	if err := h.undisturbed(ctx, slices.Concat(h.kinds, scheduledKinds())); err != nil {
 		return err
 	}
+
+	h.startSchedules(ctx)
 	if err := h.disturbed(ctx, h.config.runs, h.breakThings); err != nil {
+		return err
+	}
+	if err := h.endSchedules(ctx); err != nil {
 		return err
 	}
 
@@ -217,9 +239,16 @@ func (h *house) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	rows, err := h.check(ctx)
-	if err != nil {
-		return err
+
+	var rows [][2]any
+	for _, check := range []func(context.Context) ([][2]any, error){
+		h.check, h.checkForks, h.checkEvents, h.checkMessages, h.checkTicks, h.checkModel,
+	} {
+		more, err := check(ctx)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, more...)
 	}
 
 	h.report(slices.Concat([][2]any{
@@ -247,12 +276,12 @@ func databaseURL(dataDir, name string) string {
 	return u.String()
 }
 
-// undisturbed carries a run of each kind, and keeps their outlines.
-func (h *house) undisturbed(ctx context.Context) error {
-	runs := make([]*oneRun, len(h.kinds))
+// undisturbed carries a run of each of some kinds, and keeps their outlines.
+func (h *house) undisturbed(ctx context.Context, kinds []kind) error {
+	runs := make([]*oneRun, len(kinds))
 	var all sync.WaitGroup
-	for i, kind := range h.kinds {
-		runs[i] = &oneRun{key: "undisturbed-" + kind.name, kind: kind}
+	for i, kind := range kinds {
+		runs[i] = newRun("undisturbed-"+kind.name, kind)
 		all.Go(func() { h.follow(ctx, runs[i], plain) })
 	}
 	all.Wait()
@@ -262,7 +291,7 @@ func (h *house) undisturbed(ctx context.Context) error {
 			return fmt.Errorf("the undisturbed run %s of %s is %q: %s", r.planID, r.kind.name, r.state, r.result)
 		}
 
-		outline, err := h.outline(ctx, r.planID)
+		outline, err := h.outline(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -277,12 +306,25 @@ func (h *house) undisturbed(ctx context.Context) error {
 	return nil
 }
 
-// How a run is treated.
+// newRun returns a run of which the start has a key.
+func newRun(key string, k kind) *oneRun { return &oneRun{kind: k, key: key, about: key} }
+
+// add keeps a run, which is compared at the end.
+func (h *house) add(r *oneRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.runs = append(h.runs, r)
+}
+
+// treatment is what is done to a run.
+type treatment int
+
 const (
-	plain  = iota
-	paused // it is paused and resumed
-	twice  // it is started twice
-	halted // it is stopped, and retried
+	plain  treatment = iota
+	paused           // it is paused and resumed
+	twice            // it is started twice
+	halted           // it is stopped, and retried
+	forked           // another run goes on from a row of it
 )
 
 // disturbed starts a number of runs at least, while breakThings injects the faults.
@@ -302,20 +344,10 @@ func (h *house) disturbed(ctx context.Context, runs int, breakThings func(contex
 				return
 			}
 
-			r := &oneRun{key: fmt.Sprintf("run-%d", i), kind: h.kinds[i%len(h.kinds)]}
-			h.mu.Lock()
-			h.runs = append(h.runs, r)
-			h.mu.Unlock()
-
-			how := plain
-			switch (i + i/len(h.kinds)) % 4 { // each kind is treated in each way
-			case 1:
-				how = paused
-			case 2:
-				how = twice
-			case 3:
-				how = halted
-			}
+			which, round := i%len(h.kinds), i/len(h.kinds)
+			r := newRun(fmt.Sprintf("run-%d", i), h.kinds[which])
+			h.add(r)
+			how := h.ways[(which+round)%len(h.ways)] // each kind is treated in each way
 			all.Go(func() {
 				defer func() { <-slots }()
 				h.follow(ctx, r, how)
@@ -349,7 +381,7 @@ func (h *house) call(ctx context.Context, method, path, key string, in, out any)
 	body, _ := json.Marshal(in) // texts and maps
 	servers := h.server.urls()
 	for try := len(path) + len(key); ctx.Err() == nil; try++ { // each is the first sometimes
-		status, content, err := h.send(ctx, method, servers[try%len(servers)]+"/api/v1/runs"+path, key, body)
+		status, content, err := h.send(ctx, method, servers[try%len(servers)]+"/api/v1"+path, key, body)
 		if err == nil && status < 500 {
 			if out != nil && status < 300 && json.Unmarshal(content, out) != nil {
 				h.violated("%s %s: %s", method, path, content)
@@ -401,11 +433,11 @@ type runView struct {
 	}
 }
 
-// follow starts a run, answers its waits, and follows it to its end.
-func (h *house) follow(ctx context.Context, r *oneRun, how int) {
+// follow starts a run, and follows it to its end.
+func (h *house) follow(ctx context.Context, r *oneRun, how treatment) {
 	start := func() string {
 		var s started
-		h.call(ctx, http.MethodPost, "", r.key, r.kind.request, &s)
+		h.call(ctx, http.MethodPost, "/runs", r.key, r.kind.body(r.about), &s)
 		return s.PlanID
 	}
 	id := start()
@@ -425,16 +457,30 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 		h.count(&h.startedAgn)
 	}
 
+	if r.kind.beside != nil && id != "" {
+		var beside sync.WaitGroup
+		beside.Go(func() { r.kind.beside(h, ctx, r) })
+		defer beside.Wait()
+	}
+	h.toItsEnd(ctx, r, how)
+	if how == forked && r.state == "COMPLETED" {
+		h.fork(ctx, r)
+	}
+}
+
+// toItsEnd answers the waits of a run, and follows it to its end.
+func (h *house) toItsEnd(ctx context.Context, r *oneRun, how treatment) {
+	id := r.planID
 	pauses, halts := how == paused, how == halted
 	for ctx.Err() == nil {
 		var v runView
-		if h.call(ctx, http.MethodGet, "/"+id, "", nil, &v) != http.StatusOK {
+		if h.call(ctx, http.MethodGet, "/runs/"+id, "", nil, &v) != http.StatusOK {
 			pause(ctx, 300*time.Millisecond)
 			continue
 		}
 
 		if v.State == "CANCELLED" && how == halted && !halts { // a lost answer is asked for again, with the same key
-			if h.call(ctx, http.MethodPost, "/"+id+"/retry", r.key+"-retry", object{}, nil) == http.StatusAccepted {
+			if h.call(ctx, http.MethodPost, "/runs/"+id+"/retry", r.key+"-retry", object{}, nil) == http.StatusAccepted {
 				how = plain
 				h.count(&h.retried)
 			}
@@ -453,16 +499,16 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 
 		if pauses && v.State == "RUNNING" {
 			pauses = false
-			if h.call(ctx, http.MethodPost, "/"+id+"/pause", "", object{}, nil) < 300 {
+			if h.call(ctx, http.MethodPost, "/runs/"+id+"/pause", "", object{}, nil) < 300 {
 				pause(ctx, time.Second)
-				h.call(ctx, http.MethodPost, "/"+id+"/resume", "", object{}, nil)
+				h.call(ctx, http.MethodPost, "/runs/"+id+"/resume", "", object{}, nil)
 				h.count(&h.resumed)
 			}
 		}
 
 		if halts && v.State != "PENDING" {
 			halts = false
-			h.call(ctx, http.MethodPost, "/"+id+"/stop", "", object{}, nil)
+			h.call(ctx, http.MethodPost, "/runs/"+id+"/stop", "", object{}, nil)
 			continue
 		}
 
@@ -483,7 +529,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 				decision = object{"decision": "reject"}
 			}
 
-			path := "/" + id + "/waits/" + w.WaitID
+			path := "/runs/" + id + "/waits/" + w.WaitID
 			switch h.call(ctx, http.MethodPost, path, "", decision, nil) {
 			case http.StatusNotFound:
 				h.checkGone(ctx, id, w.WaitID)
@@ -504,7 +550,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 // replaced shows what its standby never got, once the writer of that is gone; then no other server shows the wait.
 func (h *house) checkGone(ctx context.Context, id, waitID string) {
 	var v runView
-	if h.call(ctx, http.MethodGet, "/"+id, "", nil, &v) != http.StatusOK {
+	if h.call(ctx, http.MethodGet, "/runs/"+id, "", nil, &v) != http.StatusOK {
 		return
 	}
 	for _, w := range v.Waits {
@@ -513,6 +559,9 @@ func (h *house) checkGone(ctx context.Context, id, waitID string) {
 		}
 	}
 }
+
+// pick returns a number below n that follows from the seed and a key.
+func (h *house) pick(key string, n int) int { return pick(fmt.Sprintf("%d %s", h.config.seed, key), n) }
 
 func (h *house) count(n *int) {
 	h.mu.Lock()

@@ -37,8 +37,9 @@ CREATE FUNCTION chaos.note_row() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
 	n jsonb := to_jsonb(NEW);
 BEGIN
-	-- The end of a sub-plan is also the end of the call that started it, which another worker may hold.
-	IF n->>'name' LIKE 'agent.%' THEN
+	-- The end of a sub-plan is also the end of the call that started it, which another worker may hold. A fork gets its
+	-- copies before anybody holds it.
+	IF n->>'name' LIKE 'agent.%' OR TG_OP = 'INSERT' AND n->>'forked_from' IS NOT NULL THEN
 		RETURN NULL;
 	END IF;
 	INSERT INTO chaos.written (name, row, plan_id, key, state, attempt, holder, epoch)
@@ -53,9 +54,9 @@ CREATE TRIGGER chaos AFTER INSERT OR UPDATE ON actlog.think_act_record FOR EACH 
 CREATE TRIGGER chaos AFTER INSERT OR UPDATE ON actlog.act_tool_info FOR EACH ROW EXECUTE FUNCTION chaos.note_row('call');
 `
 
-// outline says what a tree did, without times, ids, attempts and the judgement of lost calls. Artifacts and thoughts
-// are a part of it.
-func (h *house) outline(ctx context.Context, root string) (string, error) {
+// outline says what a run did, without times, ids, attempts and the judgement of lost calls. Artifacts and thoughts are
+// a part of it.
+func (h *house) outline(ctx context.Context, r *oneRun) (string, error) {
 	type node struct{ parent, key, line string }
 
 	const sql = `
@@ -67,7 +68,7 @@ func (h *house) outline(ctx context.Context, root string) (string, error) {
 		UNION ALL SELECT step_id || ' ' || seq, tool_call_id, 'call ' || COALESCE(call_index, -1) || ' ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(parameters, '') || chr(1) || COALESCE(result, '') FROM actlog.act_tool_info WHERE root_plan_id = $1
 		UNION ALL SELECT COALESCE(tool_call_id, plan_id), wait_id, 'wait ' || COALESCE(type, '') || ' ' || state FROM actlog.wait_state WHERE root_plan_id = $1 AND state <> 'CANCELLED' AND COALESCE(subject->'decisions', 'null')::text NOT LIKE '%retry%'`
 
-	rows, err := h.db.Query(ctx, sql, root)
+	rows, err := h.db.Query(ctx, sql, r.planID)
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +92,28 @@ func (h *house) outline(ctx context.Context, root string) (string, error) {
 		slices.Sort(blocks)
 		return blocks
 	}
-	return strings.ReplaceAll(strings.Join(write("", ""), "\n"), root, "ROOT"), nil
+
+	all := strings.Join(write("", ""), "\n")
+	if r.kind.callsOnly {
+		all = onlyCalls(all)
+	}
+	names := []string{r.planID, "ROOT", r.about, aboutPlace}
+	if r.of != nil { // which its copies name
+		names = append(names, r.of.planID, "ROOT")
+	}
+	return strings.NewReplacer(names...).Replace(all), nil
+}
+
+// onlyCalls returns the lines of an outline that are calls of tools with effects.
+func onlyCalls(outline string) string {
+	var calls []string
+	for line := range strings.Lines(outline) {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "call" &&
+			strings.HasPrefix(words[2], toolServer+"-") {
+			calls = append(calls, line)
+		}
+	}
+	return strings.Join(calls, "")
 }
 
 // known returns the line of a call as it would be if the call had not got lost.
@@ -123,7 +145,7 @@ func (h *house) check(ctx context.Context) (rows [][2]any, err error) {
 			continue
 		}
 
-		got, err := h.outline(ctx, r.planID)
+		got, err := h.outline(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -242,11 +264,13 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 	type call struct {
 		ID, Plan, Name, State, Result string
 		Attempt, Retried, Unknown     int
+		Copied                        bool
 	}
 
 	rows, err := h.db.Query(ctx, `SELECT t.tool_call_id, t.root_plan_id, substr(t.name, $1), t.state, COALESCE(t.result, ''), COALESCE(t.attempt, 1),
 			(SELECT count(*) FROM actlog.wait_state AS w WHERE w.root_plan_id = t.root_plan_id AND w.tool_call_id = t.tool_call_id AND w.decision = 'retry'),
-			(SELECT count(DISTINCT COALESCE(w.attempt, 1)) FROM chaos.written AS w WHERE w.row = 'call' AND w.key = t.tool_call_id AND w.state = 'UNKNOWN')
+			(SELECT count(DISTINCT COALESCE(w.attempt, 1)) FROM chaos.written AS w WHERE w.row = 'call' AND w.key = t.tool_call_id AND w.state = 'UNKNOWN'),
+			t.forked_from IS NOT NULL
 		FROM actlog.act_tool_info AS t WHERE t.name LIKE $2`, len(toolServer)+2, toolServer+"-%")
 	if err != nil {
 		return 0, 0, 0, 0, err
@@ -273,7 +297,7 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 		case toolJudge:
 			limit = 1 + c.Retried
 		}
-		if c.State == "SKIPPED" {
+		if c.State == "SKIPPED" || c.Copied {
 			limit = 0
 		}
 
@@ -282,7 +306,7 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 			h.violated("plan %s: call %s of %s, %s in attempt %d, was made %d times", c.Plan, c.ID, c.Name, c.State, c.Attempt,
 				e.begins)
 		}
-		if c.State == "COMPLETED" && !strings.HasPrefix(c.Result, confirmedResult) && e.ends == 0 {
+		if c.State == "COMPLETED" && !c.Copied && !strings.HasPrefix(c.Result, confirmedResult) && e.ends == 0 {
 			lost++
 			h.violated("plan %s: call %s of %s is COMPLETED, but had no effect", c.Plan, c.ID, c.Name)
 		}

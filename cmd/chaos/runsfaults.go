@@ -29,6 +29,7 @@ func runFaults() []runFault {
 		{"server", 8, serverFault((*driver).killServer)},
 		{"network", 6, serverFault((*driver).breakNetwork)},
 		{"outage", 3, (*house).outage},
+		{"model", 8, (*house).modelAway},
 	}
 
 	if canStep && os.Geteuid() == 0 { // a worker hides its memory from other programs of its user
@@ -151,9 +152,9 @@ func (h *house) killInPeace(ctx context.Context) (string, error) {
 	return fmt.Sprintf("killed worker %s, which held %d runs", workerName(n), len(held)), nil
 }
 
-// awaken waits until no worker is stopped.
+// awaken waits until no worker is stopped, and the model is not away.
 func (h *house) awaken(ctx context.Context) {
-	for h.stoppedNow() > 0 && ctx.Err() == nil {
+	for (h.stoppedNow() > 0 || h.gate.isAway()) && ctx.Err() == nil {
 		pause(ctx, 50*time.Millisecond)
 	}
 }

@@ -3,10 +3,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +26,18 @@ type agentScript struct {
 	name   string
 	rounds [][]scriptmodel.ToolCall
 	talks  bool
+	answer func(r *scriptmodel.Request) string // default: it has the results of all tool calls
+}
+
+func (a agentScript) lastTurn(r *scriptmodel.Request) scriptmodel.Turn {
+	answer := a.name + " has " + strings.Join(resultsIn(r), ", ")
+	if a.answer != nil {
+		answer = a.answer(r)
+	}
+	if a.talks {
+		return scriptmodel.Turn{Content: answer}
+	}
+	return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: object{"message": answer}}}}
 }
 
 func use(tool, item string) scriptmodel.ToolCall {
@@ -45,18 +60,48 @@ const refused = "refused"
 
 // kind is what runs that are compared do: what they start with.
 type kind struct {
-	name    string
-	request object
+	name      string
+	request   object
+	beside    func(h *house, ctx context.Context, r *oneRun) // what somebody does besides; nil: nothing
+	callsOnly bool                                           // only its tool calls are compared
+}
+
+// body returns the body of the start of a run about something.
+func (k kind) body(about string) json.RawMessage {
+	body, _ := json.Marshal(k.request) // texts and maps
+	return bytes.ReplaceAll(body, []byte(aboutPlace), []byte(about))
+}
+
+// aboutPlace is where requests, calls and outlines name what a run is about.
+const aboutPlace = "ABOUT"
+
+var aboutIn = regexp.MustCompile(`Do it for (\S+)\.`)
+
+// filledIn returns calls about what the conversation is about.
+func filledIn(round []scriptmodel.ToolCall, r *scriptmodel.Request) (calls []scriptmodel.ToolCall) {
+	about := ""
+	if match := aboutIn.FindStringSubmatch(r.Question()); match != nil {
+		about = match[1]
+	}
+	for _, c := range round {
+		arguments, _ := json.Marshal(c.Arguments) // texts and maps
+		calls = append(calls, scriptmodel.ToolCall{
+			Name: c.Name, Arguments: json.RawMessage(bytes.ReplaceAll(arguments, []byte(aboutPlace), []byte(about))),
+		})
+	}
+	return calls
 }
 
 func agentRun(name string) kind {
-	return kind{name, object{"executor": "agent", "input": object{"agent": name, "request": "Do it."}}}
+	return kind{name: name, request: object{
+		"executor": "agent", "input": object{"agent": name, "request": "Do it for " + aboutPlace + "."},
+	}}
 }
 
 func taskOf(role string, constraints object) kind {
-	return kind{
-		role, object{"executor": "plan", "input": object{"task": "Do it.", "role": role, "constraints": constraints}},
-	}
+	return kind{name: role, request: object{
+		"executor": "plan", "input": object{"task": "Do it.", "role": role, "constraints": constraints},
+	}}
 }
 
 // kinds are those of all executors. Agents that are no kind are below others.
@@ -64,10 +109,10 @@ var kinds = []kind{
 	agentRun("wide"), agentRun("careful"), agentRun("asking"), agentRun("deep"), agentRun("long"), agentRun("all"),
 	agentRun("pair"),
 	taskOf(planned, object{}), taskOf(iterated, object{"iterative": true}),
-	{"template", object{"executor": "plan", "name": "template", "input": object{"item": "x"}}},
-	{"chain", object{"executor": "workflow", "input": object{"workflow": "chain", "input": "Go."}}},
-	{"orchestrated", object{"executor": "orchestrator", "input": object{"request": "Do it."}}},
-	{"graph", object{"executor": "dag", "input": object{"prompt": "Compare."}}},
+	{name: "template", request: object{"executor": "plan", "name": "template", "input": object{"item": "x"}}},
+	{name: "chain", request: object{"executor": "workflow", "input": object{"workflow": "chain", "input": "Go."}}},
+	{name: "orchestrated", request: object{"executor": "orchestrator", "input": object{"request": "Do it."}}},
+	{name: "graph", request: object{"executor": "dag", "input": object{"prompt": "Compare."}}},
 }
 
 // The roles of tasks.
@@ -162,6 +207,18 @@ var agentScripts = []agentScript{
 	{name: "middle", rounds: [][]scriptmodel.ToolCall{{delegate("bottom", "Go on."), use(toolAgain, "m")}}},
 	{name: "bottom", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "x"), use(toolJudge, "y")}, {use(toolPay, "z")}}},
 	{name: "asker", rounds: [][]scriptmodel.ToolCall{{askCity}, {use(toolPay, "q")}}},
+	{
+		name: "waiting", rounds: [][]scriptmodel.ToolCall{
+			{use(toolPay, "a")}, {awaitEvent, use(toolAgain, "b")}, {awaitEvent}, {use(toolPay, "c")},
+		},
+	},
+	{
+		name: toldAgent, answer: toldAnswer, rounds: [][]scriptmodel.ToolCall{
+			{use(toolPay, "a")}, {use(toolAgain, "b"), use(toolPay, "c")}, {use(toolAgain, "d")},
+		},
+	},
+	{name: "quick"},
+	{name: "brief", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "a")}}},
 }
 
 // script returns the script of the model. An agent's answer tells the results of all its tool calls, so
@@ -172,20 +229,17 @@ func script() scriptmodel.Script {
 		scene := scriptmodel.Scene{Name: a.name, Match: scriptmodel.Match{System: prompt(a.name)}}
 		for n, round := range a.rounds {
 			scene.Turns = append(scene.Turns, scriptmodel.Turn{
-				ToolCalls: round, Delay: scriptmodel.Duration(time.Duration(300+300*(n%4)) * time.Millisecond),
+				Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+					return scriptmodel.Turn{ToolCalls: filledIn(round, r)}, nil
+				},
+				Delay: scriptmodel.Duration(time.Duration(300+300*(n%4)) * time.Millisecond),
 			})
 		}
 
-		scene.Turns = append(scene.Turns,
-			scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
-				answer := a.name + " has " + strings.Join(resultsIn(r), ", ")
-				if a.talks {
-					return scriptmodel.Turn{Content: answer}, nil
-				}
-				return scriptmodel.Turn{
-					ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: object{"message": answer}}},
-				}, nil
-			}})
+		last := scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+			return a.lastTurn(r), nil
+		}}
+		scene.Turns = append(scene.Turns, slices.Repeat([]scriptmodel.Turn{last}, 1+messagesEach)...) // it may be told more
 		s.Scenes = append(s.Scenes, scene)
 	}
 
@@ -296,8 +350,14 @@ func writeConfiguration(path, modelURL, self, effects string) error {
 		}
 	}
 
+	theModel := object{
+		"provider": "openai", "model": "scripted", "baseURL": modelURL, "maxConcurrent": modelCallsAtOnce,
+		"apiKey": "${" + workerVariable + ":-none}",
+	}
+	maps.Copy(theModel, patience)
+
 	content, err := json.MarshalIndent(object{
-		"models":     object{"default": object{"provider": "openai", "model": "scripted", "baseURL": modelURL}},
+		"models":     object{"default": theModel},
 		"mcpServers": object{toolServer: object{"command": []string{self}, "env": object{beTools: effects}}},
 		"policies": []object{
 			{"tools": toolServer + "-" + toolAgain, "onUnknown": "retry", "approval": false},

@@ -122,6 +122,9 @@ func (s *server) launch(ctx context.Context) error {
 
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, command...)
 	cmd.Stdout, cmd.Stderr = log, log
+	if s.name != "" {
+		cmd.Env = append(os.Environ(), workerVariable+"="+s.name+"-"+strconv.Itoa(s.starts))
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the server: %w", err)

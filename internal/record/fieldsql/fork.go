@@ -28,15 +28,18 @@ func opened(state string, empty ...string) map[string]string {
 
 // attached is what is attached to plans: p are these, each with the time from on which nothing is copied that belongs
 // to no tool call, s are steps, c the tool calls that are copied. A row that names a step or a call is copied if they
-// are.
+// are; and, if its step is one with which the copy goes on, or it has none, if it is from before that time.
 func attached(table, until string, ofCalls bool) string {
 	from := "FROM unnest($3::text[], $4::text[], $5::timestamptz[]) AS p (id, new_id, until)\n" +
 		"JOIN actlog." + table + " AS r ON r.root_plan_id = $1::text AND r.plan_id = p.id\n" +
-		"LEFT JOIN unnest($6::text[], $7::text[]) AS s (id, new_id) ON s.id = r.step_id\n"
+		"LEFT JOIN unnest($6::text[], $7::text[]"
 	if !ofCalls {
-		return from + "WHERE (r.step_id IS NULL OR s.id IS NOT NULL) AND (p.until IS NULL OR " + until + ")"
+		return from + ", $8::boolean[]) AS s (id, new_id, opens) ON s.id = r.step_id\n" +
+			"WHERE (r.step_id IS NULL OR s.id IS NOT NULL) AND (p.until IS NULL OR NOT s.opens OR " + until + ")"
 	}
-	return from + "LEFT JOIN unnest($8::text[], $9::text[]) AS c (id, new_id) ON c.id = r.tool_call_id\n" +
+
+	return from + ") AS s (id, new_id) ON s.id = r.step_id\n" +
+		"LEFT JOIN unnest($8::text[], $9::text[]) AS c (id, new_id) ON c.id = r.tool_call_id\n" +
 		"WHERE (r.step_id IS NULL OR s.id IS NOT NULL) AND (r.tool_call_id IS NULL OR c.id IS NOT NULL)\n" +
 		"    AND (p.until IS NULL OR c.id IS NOT NULL OR " + until + ")"
 }
@@ -107,7 +110,7 @@ var forks = map[record.Kind]fork{
 // new parent, the new call. Steps: the old and the new id, the new plan. Cycles: the old step, the seq, the new step.
 // Tool calls: the old step, the seq, the old call, the new step, the new call. After these, whether the copy goes on
 // with the row. What is attached takes plans, old and new, with the times until which it is copied; steps, old and new;
-// and, but for thoughts, calls, old and new.
+// and calls, old and new, but thoughts whether the copy goes on with the step.
 //
 // A copy has no figures. What only one reader gets is not copied.
 func Fork(k record.Kind) string {

@@ -118,7 +118,7 @@ func (f *Fork) queue(q *pgx.Batch) {
 
 	into, intoTo := columns(f.Attached, func(p ForkedAttached) (string, string) { return p.PlanID, p.NewPlanID })
 	until, _ := columns(f.Attached, func(p ForkedAttached) (*time.Time, bool) { return p.Until, false })
-	copyRows(record.KindThought, into, intoTo, until, step, stepTo)
+	copyRows(record.KindThought, into, intoTo, until, step, stepTo, stepOpens)
 	for _, k := range []record.Kind{record.KindWait, record.KindArtifact, record.KindSource} {
 		copyRows(k, into, intoTo, until, step, stepTo, call, callTo)
 	}

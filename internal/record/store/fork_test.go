@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -315,4 +316,41 @@ func figuresLine(t testing.TB, f *tree.Figures) string {
 		t.Fatal(err)
 	}
 	return string(line)
+}
+
+// TestForkOfThoughts: a fork has all thoughts of steps that are copied, whenever they were, and those of a step with
+// which it goes on from before that goes on.
+func TestForkOfThoughts(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	at := time.Date(2026, 11, 28, 6, 0, 0, 0, time.UTC)
+	thought := func(id, step string, after time.Duration) *record.Thought {
+		return &record.Thought{
+			RootPlanID: "a", ThoughtID: id, PlanID: "a", StepID: &step, Time: new(at.Add(after)),
+		}
+	}
+
+	storetest.Write(t, s,
+		&record.Plan{RootPlanID: "a", CurrentPlanID: "a"}, &record.Plan{RootPlanID: "b", CurrentPlanID: "b"},
+		&record.AgentExecution{RootPlanID: "a", PlanID: "a", StepID: "copied"},
+		&record.AgentExecution{RootPlanID: "a", PlanID: "a", StepID: "opened"},
+		thought("1", "copied", time.Hour), thought("2", "opened", -time.Hour), thought("3", "opened", time.Hour),
+	)
+
+	err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return tx.Fork(ctx, store.Fork{
+			From: "a", To: "b", Attached: []store.ForkedAttached{{PlanID: "a", NewPlanID: "b", Until: &at}},
+			Steps: []store.ForkedStep{
+				{ID: "copied", NewID: "copied-b", PlanID: "b"}, {ID: "opened", NewID: "opened-b", PlanID: "b", Opens: true},
+			},
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := storetest.Query[string](t, s,
+		"SELECT string_agg(forked_from, ' ' ORDER BY thought_id) FROM actlog.thought WHERE root_plan_id = 'b'")
+	if want := "thought:1 thought:2"; got != want {
+		t.Errorf("the fork has %q, not %q", got, want)
+	}
 }

@@ -53,6 +53,24 @@ func rowsOf(h *enginetest.House, p *tree.Plan) (all []string) {
 	return all
 }
 
+// callsAbove returns the addresses of the calls of a run that a row is below.
+func callsAbove(h *enginetest.House, p *tree.Plan, at string) (above []string) {
+	for _, s := range p.Steps {
+		for _, sub := range s.SubPlans {
+			if !slices.Contains(rowsOf(h, sub), at) {
+				continue
+			}
+			for _, address := range rowsOf(h, p) {
+				if strings.HasSuffix(address, "/"+*sub.Record.ToolCallID) {
+					above = append(above, address)
+				}
+			}
+			above = append(above, callsAbove(h, sub, at)...)
+		}
+	}
+	return above
+}
+
 // TestForkAtEveryRow: from each row of a run with everything in it, another one goes on. Each comes to the end of the
 // original; what was before the row is a copy, nothing of which is done again, and which counts in no figure.
 func TestForkAtEveryRow(t *testing.T) {
@@ -88,9 +106,11 @@ func TestForkAtEveryRow(t *testing.T) {
 				t.Errorf("fork at %s has a copy of %s, which is not before it", at, from)
 			}
 		}
-		for _, before := range rows[:i] { // calls in which the row is go on, and are no copies
-			if strings.HasPrefix(before, "cycle:") && !slices.Contains(copied, before) {
-				t.Errorf("fork at %s made %s anew, which is before it", at, before)
+
+		for _, before := range rows[:i] {
+			isStep, isAbove := strings.HasPrefix(before, "step:"), slices.Contains(callsAbove(h, p, at), before)
+			if !isStep && !isAbove && !slices.Contains(copied, before) {
+				t.Errorf("fork at %s has no copy of %s, which is before it", at, before)
 			}
 		}
 
@@ -165,6 +185,26 @@ func TestForkChanges(t *testing.T) {
 
 	if !strings.Contains(string(asked.Tools), `"other"`) || asked.Temperature != 0.5 {
 		t.Errorf("the model is offered %s at %v", asked.Tools, asked.Temperature)
+	}
+}
+
+// TestForkOfWaits: a fork has taken the events of the calls that it has copies of, so it gets next what its original got
+// next.
+func TestForkOfWaits(t *testing.T) {
+	t.Parallel()
+	h := waits(t, object{"event": "e"}, object{"event": "e"}, object{"event": "e"})
+	h.Work(h.Engine)
+	for n := range 3 {
+		send(h, "e", n)
+	}
+
+	original := h.Start("a", "Wait.")
+	want := results(h, original)
+	for _, at := range rowsOf(h, h.Plan(original)) {
+		id := fork(t, h, original, at, engine.Changes{})
+		if got := results(h, id); !slices.Equal(got, want) {
+			t.Errorf("a fork at %s got %q, not %q", at, got, want)
+		}
 	}
 }
 

@@ -22,6 +22,10 @@ type Options struct {
 	KeepRequests int              // how many of the newest requests Requests returns; default 1000
 	MaxBody      int64            // maximum size of a request body in bytes; default 32 MiB
 	Now          func() time.Time // the time in "created"; default time.Now
+
+	// Around, if set, returns what a server serves in place of the script, such as errors for some time. A Handler
+	// ignores it.
+	Around func(script http.Handler) http.Handler
 }
 
 // Recorded is a request and how it was answered. A request to the Responses API or the Messages

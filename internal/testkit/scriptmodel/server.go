@@ -30,6 +30,11 @@ func Start(script Script, opts *Options) (*Server, error) {
 		return nil, fmt.Errorf("scripted model: %w", err)
 	}
 
+	around := func(script http.Handler) http.Handler { return script }
+	if opts != nil && opts.Around != nil {
+		around = opts.Around
+	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
 		Handler: handler,
@@ -38,7 +43,7 @@ func Start(script Script, opts *Options) (*Server, error) {
 	}
 
 	s.server = &http.Server{
-		Handler:           handler,
+		Handler:           around(handler),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
