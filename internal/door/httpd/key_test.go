@@ -85,7 +85,7 @@ func exampleOf(path, method string) string {
 func (r request) runs() (status int, runs bool) {
 	last := r.route[strings.LastIndex(r.route, "/"):]
 	switch {
-	case slices.Contains([]string{"/retry", "/again", "/fork"}, last):
+	case slices.Contains([]string{"/retry", "/again", "/fork", "/try"}, last):
 		return http.StatusNotFound, true
 	case strings.HasPrefix(r.route, "/api/v1/schedules/") && r.method == http.MethodPost:
 		return http.StatusNotFound, true

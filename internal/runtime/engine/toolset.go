@@ -22,7 +22,7 @@ func (r *Run) Tools(ctx context.Context, names, servers []string) ([]tool.Tool, 
 		return nil, &RunError{Kind: "tools", Message: "The tools cannot be had: " + r.redact(err.Error())}
 	}
 
-	all := append(others, r.ownTools(names)...)
+	all := append(others, r.engine.ownTools(r.parts, names)...)
 	for _, name := range names {
 		if !strings.Contains(name, "*") && !slices.ContainsFunc(all, func(t tool.Tool) bool {
 			return t.Spec().Name == name
@@ -66,8 +66,8 @@ func (r *Run) Thinking(ctx context.Context, a define.Definition, more ...tool.To
 	return t, nil
 }
 
-// ownTools returns those of the tools that the run itself carries that match any of the names.
-func (r *Run) ownTools(names []string) (own []tool.Tool) {
+// ownTools returns those of the tools that a run itself carries that match any of the names.
+func (e *Engine) ownTools(parts Parts, names []string) (own []tool.Tool) {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(names, func(pattern string) bool { return tool.Match(pattern, name) })
 	}
@@ -78,14 +78,14 @@ func (r *Run) ownTools(names []string) (own []tool.Tool) {
 		own = append(own, newWaitFor())
 	}
 
-	for kind, x := range r.engine.executors {
+	for kind, x := range e.executors {
 		executor, ok := x.(Callable)
 		if !ok {
 			continue
 		}
-		for _, of := range r.parts.Names(kind) {
+		for _, of := range parts.Names(kind) {
 			name := kind + "." + of
-			description, schema, ok := executor.Tool(r.parts, of)
+			description, schema, ok := executor.Tool(parts, of)
 			if !ok || !wanted(name) {
 				continue
 			}
