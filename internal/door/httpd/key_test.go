@@ -119,7 +119,7 @@ func (r request) needs() httpd.Scope {
 		return httpd.ScopeDecide
 	case r.method != http.MethodGet &&
 		(strings.HasPrefix(r.route, "/api/v1/schedules/") || strings.HasPrefix(r.route, "/api/v1/bulk") ||
-			r.route == "/api/v1/events"):
+			r.route == "/api/v1/events" || strings.HasSuffix(r.route, "/try")):
 		return httpd.ScopeRun
 	case r.route == "/execution/history/cleanup", r.method == http.MethodDelete &&
 		!strings.HasPrefix(r.path, "/api/executor/"):
