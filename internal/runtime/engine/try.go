@@ -250,7 +250,7 @@ func (t *trying) offer(ctx context.Context, pinned json.RawMessage, d define.Def
 	}
 	var more []tool.Tool
 	if x, ok := t.engine.executors[run.Executor].(Offering); ok {
-		offers := false
+		var offers bool
 		if more, offers, err = x.Offered(pinned, d); err != nil || !offers {
 			return err
 		}

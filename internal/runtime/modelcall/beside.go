@@ -75,9 +75,7 @@ func (d *definition) UnmarshalJSON(raw []byte) error {
 	if json.Unmarshal(raw, &text) == nil { // JSON in a text
 		raw = []byte(text)
 	}
-	if json.Unmarshal(raw, &m) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(raw, &m) // of anything else, nothing is taken
 
 	for member, to := range map[string]any{
 		"name": &d.Name, "description": &d.Description, "function": &d.Function,
