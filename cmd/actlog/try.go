@@ -40,6 +40,7 @@ func (c *tryCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.By != "" {
 		body["by"] = c.By
 	}
+
 	if err := client.wholeFrom(ctx, leastShortID, &c.Plan); err != nil {
 		return err
 	}
@@ -55,6 +56,7 @@ func (c *tryCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err := json.Unmarshal(raw, &tried); err != nil {
 		return err
 	}
+
 	if err := printAnswer(e.stdout, "before", tried.Before); err != nil {
 		return err
 	}

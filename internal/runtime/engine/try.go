@@ -148,8 +148,8 @@ func CycleKey(rootPlanID, address string) (key record.Key, ok bool) {
 	step, place, _ := strings.Cut(path, "/")
 	id, err := url.PathUnescape(step)
 	seq, notSeq := strconv.ParseInt(place, 10, 32)
-	ok = isCycle && err == nil && notSeq == nil && place == strconv.FormatInt(seq, 10)
-	return record.Key{Kind: record.KindThinkAct, Root: rootPlanID, Parent: id, Seq: seq}, ok && !strings.Contains(id, "\x00")
+	ok = isCycle && err == nil && notSeq == nil && place == strconv.FormatInt(seq, 10) && !strings.Contains(id, "\x00")
+	return record.Key{Kind: record.KindThinkAct, Root: rootPlanID, Parent: id, Seq: seq}, ok
 }
 
 // recorded reads a call that somebody else recorded.
@@ -159,8 +159,10 @@ func (t *trying) recorded() error {
 		return err
 	}
 	own := t.parts.ModelDefinition(t.input.Model)
+
 	t.input.Messages, t.input.Tools = call.Messages, call.Tools
 	t.input.Temperature, t.input.MaxTokens = own.Temperature, own.MaxTokens
+
 	if call.Temperature != nil {
 		t.input.Temperature = call.Temperature
 	}
@@ -228,6 +230,7 @@ func (t *trying) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if err := w.add(last); err != nil {
 		return err
 	}

@@ -173,6 +173,7 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 	if err != nil {
 		return engine.Result{}, err
 	}
+
 	tools, err := offered(in.Tools)
 	if err != nil {
 		return engine.Result{}, engine.Fail("configuration", "%v", err)
