@@ -108,7 +108,7 @@ func TestDocsExecutor(t *testing.T) {
 	var kinds struct {
 		Items []struct{ Kind string }
 	}
-	if err := json.Unmarshal([]byte(body(t, s.url+"/api/v1/executors")), &kinds); err != nil || len(kinds.Items) != 6 {
+	if err := json.Unmarshal([]byte(body(t, s.url+"/api/v1/executors")), &kinds); err != nil || len(kinds.Items) != 7 {
 		t.Errorf("the executors: %+v, %v", kinds.Items, err)
 	}
 

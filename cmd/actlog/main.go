@@ -75,6 +75,7 @@ type cli struct {
 	Retry    retryCmd    `cmd:"" help:"Let a run go on that has ended, as another attempt of what failed."`
 	Again    againCmd    `cmd:"" help:"Start a run with the input of another one."`
 	Fork     forkCmd     `cmd:"" help:"Start a run that goes on from a row of another one."`
+	Try      tryCmd      `cmd:"" help:"Make a model call of a plan again with a model of the configuration, and show both answers."`
 	Say      sayCmd      `cmd:"" help:"Say something to a run at work."`
 	Answer   answerCmd   `cmd:"" help:"Answer what a run waits for: a form, an approval."`
 	Event    eventCmd    `cmd:"" help:"Send an event to the runs that wait for it, and print how many it woke."`

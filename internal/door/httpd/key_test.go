@@ -85,7 +85,8 @@ func exampleOf(path, method string) string {
 func (r request) runs() (status int, runs bool) {
 	last := r.route[strings.LastIndex(r.route, "/"):]
 	switch {
-	case slices.Contains([]string{"/retry", "/again", "/fork"}, last), last == "/messages" && r.method == http.MethodPost:
+	case slices.Contains([]string{"/retry", "/again", "/fork", "/try"}, last),
+		last == "/messages" && r.method == http.MethodPost:
 		return http.StatusNotFound, true
 	case r.route == "/api/v1/events" && r.method == http.MethodPost: // nobody waits for it
 		return http.StatusAccepted, true
@@ -121,7 +122,7 @@ func (r request) needs() httpd.Scope {
 		return httpd.ScopeDecide
 	case r.method != http.MethodGet &&
 		(strings.HasPrefix(r.route, "/api/v1/schedules/") || strings.HasPrefix(r.route, "/api/v1/bulk") ||
-			r.route == "/api/v1/events"):
+			r.route == "/api/v1/events" || strings.HasSuffix(r.route, "/try")):
 		return httpd.ScopeRun
 	case r.route == "/execution/history/cleanup", r.method == http.MethodDelete &&
 		!strings.HasPrefix(r.path, "/api/executor/"):

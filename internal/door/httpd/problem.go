@@ -20,8 +20,10 @@ type Problem struct { //nolint:errname // the word of RFC 9457
 	Detail string `json:"detail"`
 	// Field names what is at fault, if one thing is.
 	Field string `json:"field,omitempty"`
-	// PlanID is the run that the request started, if that goes on without it.
+	// PlanID is the run that the request started, if that goes on without it, or failed.
 	PlanID string `json:"planId,omitempty"`
+	// ErrorKind is the class of the error with which that run failed; empty: it did not.
+	ErrorKind string `json:"errorKind,omitempty"`
 	// RetryAfter is when to try again, in seconds; 0: not said.
 	RetryAfter int `json:"-"`
 }

@@ -43,7 +43,7 @@ func (s *Server) planGraph(c echo.Context) error {
 		return err
 	}
 
-	d, err := s.awaitPlanning(c, started)
+	d, err := s.awaitEnd(c, started)
 	switch {
 	case err != nil:
 		return err
@@ -62,10 +62,10 @@ func (s *Server) planGraph(c echo.Context) error {
 	return c.JSON(http.StatusOK, toGraph(started.PlanID, "draft", g, nil))
 }
 
-// awaitPlanning waits until a run has planned its graph, but not for a worker that does not live. Then, and when the
+// awaitEnd waits until a run that nobody asks for later has ended, but not for a worker that does not live. Then, and when the
 // client is gone before it began, nobody would expect the run to begin later: it is stopped. With an
 // Idempotency-Key it stays, for the client that asks again.
-func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*runstore.RunDetail, error) {
+func (s *Server) awaitEnd(c echo.Context, started engine.Started) (*runstore.RunDetail, error) {
 	ctx, look := c.Request().Context(), s.config.PlanPatience/2
 	for lacking := 0; ; {
 		began := time.Now()
@@ -106,13 +106,13 @@ func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*runstor
 	}
 }
 
-// noWorker says that no worker can plan a graph, and what becomes of the run.
+// noWorker says that no worker can carry a run, and what becomes of the run.
 func noWorker(d *runstore.RunDetail, kept bool) error {
 	what := "The run was stopped: ask again when one lives."
 	if kept || d.State != record.Pending {
-		what = "The run begins when one lives: GET /api/plan/" + d.Plan.CurrentPlanID + " has its graph then."
+		what = "The run begins when one lives: GET /api/v1/runs/" + d.Plan.CurrentPlanID + " has what comes of it."
 	}
-	return httpd.Later(10, "No worker can plan it. It needs: "+strings.Join(d.WaitingFor, ", ")+
+	return httpd.Later(10, "No worker can carry the run. It needs: "+strings.Join(d.WaitingFor, ", ")+
 		". actlog serve --config and actlog work start workers. "+what)
 }
 

@@ -564,7 +564,7 @@ func TestPlanWithoutWorker(t *testing.T) {
 		wantProblem(t, a, http.StatusServiceUnavailable, nil)
 		detail, _ := apitest.Lookup(t, a.JSON(t), "detail").(string)
 		if a.Header.Get("Retry-After") != "10" ||
-			!strings.HasPrefix(detail, "No worker can plan it. It needs: executor:dag, model:default.") ||
+			!strings.HasPrefix(detail, "No worker can carry the run. It needs: executor:dag, model:default.") ||
 			!strings.Contains(detail, stays) {
 			t.Errorf("a.Header = %v %s", a.Header, a.Body)
 		}

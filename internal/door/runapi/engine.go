@@ -19,6 +19,8 @@ type Starter interface {
 	Again(ctx context.Context, r engine.AgainRequest) (engine.Started, error)
 	// Fork starts a run that goes on from a row of another one. Its errors are those of [engine.Engine].
 	Fork(ctx context.Context, r engine.ForkRequest) (engine.Started, error)
+	// Try makes a model call of a plan again. Its errors are those of [engine.Engine].
+	Try(ctx context.Context, r engine.TryRequest) (engine.Started, error)
 	// SendEvent sends an event, and returns how many runs it woke. The error is a [*record.InvalidError] that names the
 	// member, or one of the store.
 	SendEvent(ctx context.Context, r engine.EventRequest) (woken int, err error)

@@ -21,7 +21,7 @@ func (s *Server) fork(c echo.Context) error {
 	}
 
 	r := engine.ForkRequest{
-		PlanID: asked.planID, At: o.text("at", maxAddress), Changes: o.changes("changes"), By: asked.by,
+		PlanID: asked.planID, At: o.text("at", maxAddress), Changes: o.changes("changes", changes...), By: asked.by,
 		Starter: httpd.KeyOf(c), IdempotencyKey: asked.key, Body: asked.body,
 	}
 	switch {
@@ -51,15 +51,17 @@ func (s *Server) ForkRun(ctx context.Context, r engine.ForkRequest) (planID stri
 // maxAddress bounds the address of a row, in bytes: its ids are those of the runtime.
 const maxAddress = 1000
 
-// changes reads what a fork has otherwise. The object has the first mistake.
-func (o *object) changes(name string) (c engine.Changes) {
+// changes are what a fork can have otherwise.
+var changes = []string{"systemPrompt", "model", "temperature", "maxTokens", "tools", "limits", "request", "rows"}
+
+// changes reads what is changed, of what can be. The object has the first mistake.
+func (o *object) changes(name string, known ...string) (c engine.Changes) {
 	raw := o.object(name)
 	if raw == nil {
 		return c
 	}
 
-	in := objectOf(raw, name+".", "systemPrompt", "model", "temperature", "maxTokens", "tools", "limits", "request",
-		"rows")
+	in := objectOf(raw, name+".", known...)
 	for member, to := range map[string]**string{
 		"systemPrompt": &c.SystemPrompt, "model": &c.Model, "request": &c.Request,
 	} {

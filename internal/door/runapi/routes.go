@@ -39,6 +39,7 @@ func (s *Server) Routes() []httpd.Route {
 		route(post, "/api/v1/runs/:planId/retry", httpd.ScopeRun, s.retry),
 		route(post, "/api/v1/runs/:planId/again", httpd.ScopeRun, s.again),
 		route(post, "/api/v1/runs/:planId/fork", httpd.ScopeRun, s.fork),
+		untilEnd(route(post, "/api/v1/plans/:planId/try", httpd.ScopeRun, s.try)),
 		route(post, "/api/v1/events", httpd.ScopeRun, s.event),
 		route(post, "/api/v1/runs/:planId/messages", httpd.ScopeRun, s.say),
 		route(get, "/api/v1/runs/:planId/messages", httpd.ScopeRead, s.messages),

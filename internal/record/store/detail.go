@@ -55,7 +55,7 @@ WHERE c.root_plan_id = $1::text AND c.step_id = $2::text AND c.seq < $3::bigint 
 	return fieldsql.Sorted("", "r.by_seq NULLS FIRST", fieldsql.Section{
 		Kind: record.KindThinkAct,
 		Columns: fieldsql.Only(fieldsql.Stored(record.KindThinkAct, "c"), "seq", "think_input", "think_input_parts",
-			"think_output", "message"),
+			"think_output", "message", "input_char_count"),
 		From: from,
 		Sort: cycleSection.Sort,
 	}, contentSection("$1::text", rootPartition, from))

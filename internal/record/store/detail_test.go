@@ -36,6 +36,11 @@ func TestEarlierCycles(t *testing.T) {
 					size += n
 					return nil
 				}).EarlierCycles(t.Context(), "r", "s", before, func(c *record.ThinkAct) error {
+					if c.InputCharCount == nil {
+						t.Errorf("cycle %d has no count of its input", c.Seq)
+					}
+
+					c.InputCharCount = nil // is counted by the store
 					got = append(got, c)
 					return nil
 				})

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -195,6 +196,10 @@ func (e *Engine) newRoot(ctx context.Context, r Request) (run runstore.NewRun, b
 	run.Priority = priorityOf(r)
 
 	run.Asked, run.AgainOf = askedOf(r), r.AgainOf
+	if r.ForkedFrom != "" {
+		run.ForkedFrom, run.ForkedAt = r.ForkedFrom, r.ForkedAt
+		plan.ForkedFrom = new("plan:" + url.PathEscape(r.ForkedFrom))
+	}
 	run.By = r.By
 	run.StartAt, run.ExpiresAt = r.StartAt, r.ExpiresAt
 	run.Schedule = r.Schedule

@@ -94,7 +94,9 @@ type Request struct {
 	From json.RawMessage
 	// AgainOf is the run whose input the request has, perhaps changed; empty: none.
 	AgainOf string
-	// By is who asked for what AgainOf started, or Schedule beside its ticks.
+	// ForkedFrom is the plan, and ForkedAt the row of it, whose model call the run makes again; empty: it makes none.
+	ForkedFrom, ForkedAt string
+	// By is who asked for what AgainOf or ForkedFrom started, or Schedule beside its ticks.
 	By runstore.Who
 }
 
@@ -235,6 +237,14 @@ type Concluding interface {
 	Executor
 	// ConcludesIn returns the index of that step.
 	ConcludesIn() int
+}
+
+// Offering is an executor that says which tools its agents have besides those of their definitions.
+type Offering interface {
+	Executor
+	// Offered returns these tools of an agent in the definition that a run pinned. offers is false if the model of the
+	// agent is offered no tools at all. The error is a [*RunError].
+	Offered(pinned json.RawMessage, d define.Definition) (more []tool.Tool, offers bool, err error)
 }
 
 // Callable is an executor whose runs can be started by a tool call: <kind>.<name> starts what has that

@@ -43,6 +43,8 @@ type Thinking struct {
 	// Undecided says that a call whose outcome is unknown returns an [UndecidedError], unless its policy says what
 	// follows: the code that makes the call decides.
 	Undecided bool
+	// NotMade says why no call of the answer is made; empty: they are.
+	NotMade string
 	// AnswerTool is the tool whose argument message is what the agent answers, as a text. Watchers see it while it
 	// arrives. Empty: there is none.
 	AnswerTool string
@@ -74,6 +76,8 @@ func (t Thinking) notMade(refused *RunError) string {
 	switch {
 	case refused != nil:
 		return "The answer of the model ended before this call was made."
+	case t.NotMade != "":
+		return t.NotMade
 	case t.Tools == nil:
 		return "No tool was offered, so this call was not made."
 	}

@@ -66,8 +66,21 @@ func (r *Run) Thinking(ctx context.Context, a define.Definition, more ...tool.To
 	return t, nil
 }
 
-// ownTools returns those of the tools that the run itself carries that match any of the names.
-func (r *Run) ownTools(names []string) (own []tool.Tool) {
+// ownTools returns those of the tools that the run itself carries that match any of the names. One that is played from
+// a record waits for nothing.
+func (r *Run) ownTools(names []string) []tool.Tool {
+	own := r.engine.ownTools(r.parts, names)
+	p := playedIn(r.leased)
+	for i, each := range own {
+		if _, waits := each.(waitFor); waits && p != nil {
+			own[i] = p.Tool(each)
+		}
+	}
+	return own
+}
+
+// ownTools returns those of the tools that a run itself carries that match any of the names.
+func (e *Engine) ownTools(parts Parts, names []string) (own []tool.Tool) {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(names, func(pattern string) bool { return tool.Match(pattern, name) })
 	}
@@ -75,17 +88,17 @@ func (r *Run) ownTools(names []string) (own []tool.Tool) {
 		own = append(own, newForm())
 	}
 	if wanted(define.WaitForTool) {
-		own = append(own, r.newWaitFor())
+		own = append(own, newWaitFor())
 	}
 
-	for kind, x := range r.engine.executors {
+	for kind, x := range e.executors {
 		executor, ok := x.(Callable)
 		if !ok {
 			continue
 		}
-		for _, of := range r.parts.Names(kind) {
+		for _, of := range parts.Names(kind) {
 			name := kind + "." + of
-			description, schema, ok := executor.Tool(r.parts, of)
+			description, schema, ok := executor.Tool(parts, of)
 			if !ok || !wanted(name) {
 				continue
 			}

@@ -29,17 +29,13 @@ type waitForArguments struct {
 // worker meanwhile.
 type waitFor struct{ tool.Tool }
 
-func (r *Run) newWaitFor() tool.Tool {
-	waits := waitFor{tool.Func(define.WaitForTool,
+func newWaitFor() tool.Tool {
+	return waitFor{tool.Func(define.WaitForTool,
 		"Waits until an event is sent, some seconds are over, or whichever comes first. The result is the data of the event "+
 			"as JSON, or "+noEventText+". An event that was sent in the last 24 hours, and that you did not get yet, counts.",
 		func(context.Context, waitForArguments) (string, error) {
 			return "", errors.New("to wait needs a run")
 		})}
-	if p := playedIn(r.leased); p != nil {
-		return p.Tool(waits)
-	}
-	return waits
 }
 
 // CheckArguments implements [tool.ArgumentChecker].

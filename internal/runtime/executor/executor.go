@@ -11,6 +11,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/executor/orchestrator"
 	"github.com/actlog/actlog/internal/runtime/executor/plan"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
+	"github.com/actlog/actlog/internal/runtime/executor/try"
 	"github.com/actlog/actlog/internal/runtime/executor/workflow"
 )
 
@@ -22,6 +23,7 @@ func All(functions func(name string) (definition.Func, bool)) []engine.Executor 
 		workflow.Executor{Functions: functions},
 		orchestrator.Executor{},
 		dag.Executor{},
+		try.Executor{},
 	}
 }
 

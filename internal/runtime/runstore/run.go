@@ -114,6 +114,8 @@ type NewRun struct {
 	Agent string
 	// ConcurrencyKey bounds how many root runs of its project with the same key go on at once; empty: nothing does.
 	ConcurrencyKey string
+	// ForkedFrom is the plan, and ForkedAt the row of it, whose model call it makes again; empty: it makes none.
+	ForkedFrom, ForkedAt string
 	// StartAt is when it may begin, ExpiresAt when it ends if nobody has begun it. Zero: at once, and never.
 	StartAt, ExpiresAt time.Time
 	// Schedule is that which starts it; empty: none. TickAt is the tick that does; zero: somebody does.
@@ -599,10 +601,13 @@ func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
 // One that does not listen, or is not heard, finds it when it looks.
 func (s *Store) ListenForRuns(ctx context.Context, wake chan<- struct{}) { s.bell.Listen(ctx, wake) }
 
-// noteBy notes who started a run as another one again, or ran its schedule.
+// noteBy notes who started a run as another one again, or of a row of another one, or ran its schedule.
 func (r *NewRun) noteBy(q *pgx.Batch) {
 	action := runAction
 	switch {
+	case r.ForkedFrom != "":
+		action = forkAction
+		q.Queue(db.RunFork, &r.ForkedFrom, &r.ForkedAt, r.PlanID, nil, r.RootPlanID, r.PlanID)
 	case r.AgainOf != "":
 		action = againAction
 	case r.Schedule == "" || !r.TickAt.IsZero():

@@ -100,6 +100,10 @@ func (nothing) Again(context.Context, engine.AgainRequest) (engine.Started, erro
 	return engine.Started{}, record.ErrNotFound
 }
 
+func (nothing) Try(context.Context, engine.TryRequest) (engine.Started, error) {
+	return engine.Started{}, record.ErrNotFound
+}
+
 func (nothing) SendEvent(context.Context, engine.EventRequest) (int, error) { return 0, nil }
 func (nothing) Fork(context.Context, engine.ForkRequest) (engine.Started, error) {
 	return engine.Started{}, record.ErrNotFound

@@ -82,6 +82,10 @@ var rules = map[string]rule{
 	"internal/runtime/...": {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."}, []string{
 		"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/prometheus/client_golang",
 	}},
+	// What others recorded is read in whatever form they recorded it.
+	"internal/runtime/modelcall": {
+		[]string{"record", "agent/model", "agent/tool", "internal/record/optional", "internal/view/chat"}, nil,
+	},
 	"internal/runtime/runstore": {[]string{"record", "db", "internal/record/..."}, []string{pgx}},
 	// The configuration file is linked only by those that open one; what it defines, by all that run agents.
 	"internal/runtime/config": {
@@ -324,6 +328,7 @@ func TestLinked(t *testing.T) {
 	allowed := []string{
 		"record", "agent", "agent/limit", "agent/model", "agent/plan", "agent/redact", "agent/tool",
 		"agent/workflow", "db", "migrations", "internal/record/...", "internal/runtime/...", "internal/trace/spans",
+		"internal/view/chat",
 	}
 
 	paths := reached(all, module+"/agent")

@@ -11,6 +11,7 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/runtime/graph"
 	"github.com/actlog/actlog/record"
 )
@@ -152,6 +153,11 @@ func (Executor) From(r engine.Request) (rootPlanID, artifact string) {
 	var in input
 	_ = json.Unmarshal(r.Input, &in) // Prepare says what is wrong with it
 	return in.PlanID, graph.Artifact
+}
+
+// Offered implements [engine.Offering].
+func (Executor) Offered(pinned json.RawMessage, d define.Definition) (more []tool.Tool, offers bool, err error) {
+	return thinkact.Executor{}.Offered(pinned, d)
 }
 
 // Prepare implements [engine.Executor].

@@ -11,6 +11,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/plan/follow"
+	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 )
 
 // definition is what the run of a task keeps: what its role is.
@@ -85,6 +86,15 @@ func (Executor) About() engine.About {
 		AnswersText: true,
 		Startables:  func(parts engine.Parts) []engine.Startable { return append(follow.Startables(parts), itself) },
 	}
+}
+
+// Offered implements [engine.Offering]. The role of a task is told about its tools, and offered none.
+func (Executor) Offered(pinned json.RawMessage, d define.Definition) (more []tool.Tool, offers bool, err error) {
+	var task definition
+	if err := json.Unmarshal(pinned, &task); err != nil || task.Role != nil {
+		return nil, false, err
+	}
+	return thinkact.Executor{}.Offered(pinned, d)
 }
 
 // Prepare implements [engine.Executor]. A request with a name is one of that template, whose input is the

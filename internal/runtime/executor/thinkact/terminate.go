@@ -7,6 +7,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
@@ -22,6 +23,12 @@ func terminateOf(schema json.RawMessage) (tool.Tool, error) {
 		return plainTerminate()
 	}
 	return newTerminate(schema)
+}
+
+// Offered implements [engine.Offering].
+func (Executor) Offered(_ json.RawMessage, d define.Definition) (more []tool.Tool, offers bool, err error) {
+	terminate, err := terminateOf(d.ResponseSchema)
+	return []tool.Tool{terminate}, true, err
 }
 
 func newTerminate(answer json.RawMessage) (tool.Tool, error) {
