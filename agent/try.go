@@ -33,8 +33,27 @@ type TryOptions struct {
 	Starter, IdempotencyKey string
 }
 
-// Tried is what a model answered before and now. PlanID is the run that made the call.
-type Tried = runs.Tried
+// Tried is what a model answered before and now.
+type Tried struct {
+	PlanID        string // of the run that made the call
+	At            string // the cycle that it was made again of
+	Before, After ModelAnswer
+}
+
+// ModelAnswer is what a model said. What is nil is not known.
+type ModelAnswer struct {
+	Text                      string
+	ToolCalls                 []ModelCall
+	ModelName                 *string
+	InputTokens, OutputTokens *int64
+	CostUSD                   *float64
+}
+
+// ModelCall is a tool call that a model asked for.
+type ModelCall struct {
+	Name       string
+	Parameters string // as the model wrote them, JSON as a rule
+}
 
 // TriedError means that a model call failed that was made again, or waits for its model, which is away.
 type TriedError struct {
@@ -89,5 +108,17 @@ func (r *Runtime) tried(ctx context.Context, planID string) (Tried, error) {
 	case d.State != record.Completed:
 		return Tried{}, &TriedError{Run: runOf(d)}
 	}
-	return runs.ReadTried(ctx, r.store.Reader, d)
+
+	t, err := runs.ReadTried(ctx, r.store.Reader, d)
+	return Tried{t.PlanID, t.At, modelAnswer(t.Before), modelAnswer(t.After)}, err
+}
+
+func modelAnswer(a modelcall.Answer) ModelAnswer {
+	answer := ModelAnswer{
+		Text: a.Text, ModelName: a.ModelName, InputTokens: a.InputTokens, OutputTokens: a.OutputTokens, CostUSD: a.CostUSD,
+	}
+	for _, c := range a.ToolCalls {
+		answer.ToolCalls = append(answer.ToolCalls, ModelCall(c))
+	}
+	return answer
 }

@@ -32,7 +32,8 @@ func TestTry(t *testing.T) {
 		"--temperature", "0.5")
 	wantAll(t, must(t, tried...), "before: ", `  calls terminate {"message":"Done."}`, "after: ", "  No.\n", "plan: plan-")
 	wantAll(t, must(t, append(tried, "--json")...), `"text":"No."`, `"toolCalls":[]`)
-	if code, _, stderr := actlog(t, command("try", plan, "--at", "step:"+step, "--model", "default")...); code != exitFailed ||
+	wrong := command("try", plan, "--at", "step:"+step, "--model", "default")
+	if code, _, stderr := actlog(t, wrong...); code != exitFailed ||
 		!strings.Contains(stderr, "at is no address of a cycle") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}

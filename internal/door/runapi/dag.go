@@ -62,8 +62,8 @@ func (s *Server) planGraph(c echo.Context) error {
 	return c.JSON(http.StatusOK, toGraph(started.PlanID, "draft", g, nil))
 }
 
-// awaitEnd waits until a run that nobody asks for later has ended, but not for a worker that does not live. Then, and when the
-// client is gone before it began, nobody would expect the run to begin later: it is stopped. With an
+// awaitEnd waits until a run that nobody asks for later has ended, but not for a worker that does not live. Then, and
+// when the client is gone before it began, nobody would expect the run to begin later: it is stopped. With an
 // Idempotency-Key it stays, for the client that asks again.
 func (s *Server) awaitEnd(c echo.Context, started engine.Started) (*runstore.RunDetail, error) {
 	ctx, look := c.Request().Context(), s.config.PlanPatience/2

@@ -59,7 +59,8 @@ func tryOut(t *testing.T, answer scriptmodel.Turn) *trials {
 		answers[i] = answer
 	}
 	var err error
-	if x.other, err = scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "any", Turns: answers}}}, nil); err != nil {
+	script := scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "any", Turns: answers}}}
+	if x.other, err = scriptmodel.Start(script, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { x.other.Close() })
@@ -107,8 +108,10 @@ func TestTry(t *testing.T) {
 		Content: "I would look again.", ToolCalls: []scriptmodel.ToolCall{enginetest.Call("find", obj{"n": 1})},
 	})
 	price := store.Price{
-		Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Rates: store.Rates{Input: 1e5, Output: 2e5},
+		Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0),
+		Rates: store.Rates{Input: 1e5, Output: 2e5},
 	}
+
 	if err := x.house.Store.SetPrice(t.Context(), price); err != nil {
 		t.Fatal(err)
 	}
@@ -150,6 +153,7 @@ func TestTry(t *testing.T) {
 	if cost, ok := tried["after"].(obj)["costUsd"].(float64); !ok || cost <= 0 {
 		t.Errorf("the cost is %v", tried["after"].(obj)["costUsd"])
 	}
+
 	expect(t, obj{"total": x.run(id).(obj)["total"]}, obj{"total": figures})
 	if state := storetest.Query[string](t, x.house.Store,
 		"SELECT state FROM actlog.act_tool_info WHERE root_plan_id = '"+run+"'"); state != "SKIPPED" {
@@ -179,7 +183,9 @@ func TestTryChanges(t *testing.T) {
 		"messages.#": 2, "messages.0.content": "Say [secret].", "tools.#": 1,
 		"tools.0.function.name": "terminate", "temperature": 1.5, "max_tokens": 7,
 	})
-	wantStatus(t, x.try(id, obj{"at": at, "model": "other", "changes": obj{"systemPrompt": "", "tools": []string{}}}), http.StatusOK)
+
+	none := obj{"systemPrompt": "", "tools": []string{}}
+	wantStatus(t, x.try(id, obj{"at": at, "model": "other", "changes": none}), http.StatusOK)
 	expect(t, x.asked(), obj{"messages.#": 1})
 	if _, offers := x.asked().(obj)["tools"]; offers {
 		t.Errorf("tools are offered: %v", x.asked())
@@ -197,6 +203,7 @@ func TestTryChanges(t *testing.T) {
 	} {
 		wantProblem(t, x.try(id, body), http.StatusUnprocessableEntity, field)
 	}
+
 	for _, at := range []string{
 		"step:" + step, "cycle:" + step, "cycle:" + step + "/9", "cycle:" + step + "/01", "cycle:" + step + "/-1",
 		"cycle:other/0", "cycle:/0", "cycle:%zz/0", "cycle:" + step + "/0/call", "plan:" + id, "cycle:%00/0",
@@ -248,7 +255,8 @@ func TestTryRecorded(t *testing.T) {
 func TestTryHostile(t *testing.T) {
 	t.Parallel()
 	x := tryOut(t, scriptmodel.Turn{
-		Content: "No.", ToolCalls: []scriptmodel.ToolCall{enginetest.Call("find", obj{}), enginetest.Call("terminate", obj{})},
+		Content:   "No.",
+		ToolCalls: []scriptmodel.ToolCall{enginetest.Call("find", obj{}), enginetest.Call("terminate", obj{})},
 	})
 	x.house.Work(x.house.Engine)
 
@@ -258,18 +266,26 @@ func TestTryHostile(t *testing.T) {
 		{"role":"tool","tool_call_id":"a","content":"gone"},{"role":"tool","tool_call_id":"never","content":"stray"}],
 		"tools":[{"type":"function","function":{"name":"find","description":"secret-17","parameters":{"type":"object"}}},
 			{"name":"rm -rf /"},{"name":"find"},7,null,{"name":"list","input_schema":{"type":"array"}},"{\"name\":\"said\"}"]}`
+
 	inputs := []string{
 		request, "Only a text.", `{"question":"no message"}`, `[[[["a"]]]]`, `{"messages":` + strings.Repeat("[", 90) + strings.Repeat("]", 90) + `}`,
 		`[{"role":"assistant","parts":[{"call":{"id":"","name":"","arguments":""}}],"provider":"scripted","raw":{"x":1}}]`,
 		"", " ", "[" + strings.Repeat(`{"role":"user","content":"x"},`, 1200) + `{"role":"user","content":"x"}]`,
 	}
+
 	changes := []record.Change{
-		&record.Plan{RootPlanID: "evil", CurrentPlanID: "evil", Executor: new("agent"), Project: new("theirs"), State: new(record.Completed)},
-		&record.AgentExecution{RootPlanID: "evil", PlanID: "evil", StepID: "s/../%", AgentName: new("clerk"), State: new(record.Completed)},
+		&record.Plan{
+			RootPlanID: "evil", CurrentPlanID: "evil", Executor: new("agent"), Project: new("theirs"),
+			State: new(record.Completed),
+		},
+		&record.AgentExecution{
+			RootPlanID: "evil", PlanID: "evil", StepID: "s/../%", AgentName: new("clerk"), State: new(record.Completed),
+		},
 	}
 	for i, in := range inputs {
 		changes = append(changes, &record.ThinkAct{
-			RootPlanID: "evil", StepID: "s/../%", Seq: int64(i), ThinkInput: &in, ThinkOutput: new(`{"answer": [1, 2]}`), State: new(record.Completed),
+			RootPlanID: "evil", StepID: "s/../%", Seq: int64(i), ThinkInput: &in, ThinkOutput: new(`{"answer": [1, 2]}`),
+			State: new(record.Completed),
 		})
 	}
 	storetest.Write(t, x.house.Store, changes...)
@@ -280,6 +296,7 @@ func TestTryHostile(t *testing.T) {
 			wantProblem(t, a, http.StatusConflict, nil)
 			continue
 		}
+
 		wantStatus(t, a, http.StatusOK)
 		expect(t, a.JSON(t), obj{"before.text": `{"answer": [1, 2]}`, "after.toolCalls.#": 2})
 		if strings.Contains(string(x.other.Requests()[i].Body), "secret-17") {
@@ -317,6 +334,7 @@ func TestTryFails(t *testing.T) {
 		"server": {http.StatusBadGateway, http.StatusServiceUnavailable, false}} {
 		x := tryOut(t, scriptmodel.Turn{Error: &scriptmodel.Failure{Status: c.status}})
 		id, step := x.carried()
+
 		a := x.try(id, obj{"at": "cycle:" + step + "/1", "model": "other"})
 		wantProblem(t, a, c.answered, nil)
 		run := a.JSON(t).(obj)["planId"].(string)
@@ -325,6 +343,7 @@ func TestTryFails(t *testing.T) {
 			x.house.Await(run, record.Failed)
 			continue
 		}
+
 		if a.Header.Get("Retry-After") == "" {
 			t.Error("it is not said when to ask again")
 		}

@@ -68,7 +68,7 @@ func (r *Run) WaitFor(
 	}
 
 	t := Thinking{Undecided: true}
-	if t.Tools, err = Set(r.newWaitFor()); err != nil {
+	if t.Tools, err = Set(r.played(newWaitFor())); err != nil {
 		return "", false, err
 	}
 	results, err := step.Act(ctx, 0, []model.ToolCall{{Name: define.WaitForTool, Arguments: string(raw)}}, t)

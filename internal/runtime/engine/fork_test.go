@@ -188,8 +188,8 @@ func TestForkChanges(t *testing.T) {
 	}
 }
 
-// TestForkOfWaits: a fork has taken the events of the calls that it has copies of, so it gets next what its original got
-// next.
+// TestForkOfWaits: a fork has taken the events of the calls that it has copies of, so it gets next what its original
+// got next.
 func TestForkOfWaits(t *testing.T) {
 	t.Parallel()
 	h := waits(t, object{"event": "e"}, object{"event": "e"}, object{"event": "e"})

@@ -70,13 +70,20 @@ func (r *Run) Thinking(ctx context.Context, a define.Definition, more ...tool.To
 // a record waits for nothing.
 func (r *Run) ownTools(names []string) []tool.Tool {
 	own := r.engine.ownTools(r.parts, names)
-	p := playedIn(r.leased)
 	for i, each := range own {
-		if _, waits := each.(waitFor); waits && p != nil {
-			own[i] = p.Tool(each)
+		if _, waits := each.(waitFor); waits {
+			own[i] = r.played(each)
 		}
 	}
 	return own
+}
+
+// played returns a tool as it answers in this run: from the record, if that is played.
+func (r *Run) played(t tool.Tool) tool.Tool {
+	if p := playedIn(r.leased); p != nil {
+		return p.Tool(t)
+	}
+	return t
 }
 
 // ownTools returns those of the tools that a run itself carries that match any of the names.

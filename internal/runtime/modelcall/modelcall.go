@@ -36,8 +36,8 @@ var (
 )
 
 // Recorded returns what the model of a cycle was asked that somebody else recorded, in any form that package chat
-// reads. A text without messages is one of the user. Tools and settings are those beside the messages, if the input is a
-// whole request, else those in the metadata of the cycle. The error is [ErrNoInput] or [ErrTooLong].
+// reads. A text without messages is one of the user. Tools and settings are those beside the messages, if the input is
+// a whole request, else those in the metadata of the cycle. The error is [ErrNoInput] or [ErrTooLong].
 func Recorded(c *record.ThinkAct) (r Request, err error) {
 	said := chat.ParseMessages(optional.Value(c.ThinkInput))
 	if len(said) > maxMessages {
