@@ -155,29 +155,29 @@ SELECT l.kind, l.plan_id, l.step_id, l.seq, l.id, l.attempt, l.state, l.thinks, 
 SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, COALESCE(r.parent_attempt, 1)::integer AS step_index, 0 AS seq, COALESCE(p.tool_call_id, '')::text AS id,
     COALESCE(p.attempt, 1)::integer AS attempt, p.state::text AS state, COALESCE(p.error_kind, '')::text AS error_kind,
     p.start_time, p.end_time, NULL::timestamptz AS first_token_time, false AS has_message, false AS has_result,
-    false AS has_metadata, false AS has_progress, r.limits, COALESCE(r.executor, '')::text AS executor, p.start_time AS began_at, ''::text AS agent
+    false AS has_metadata, false AS has_progress, r.limits, COALESCE(r.executor, '')::text AS executor, p.start_time AS began_at, ''::text AS agent, false AS copied
 FROM actlog.plan_execution_record AS p
 LEFT JOIN actlog.run AS r ON r.root_plan_id = p.root_plan_id AND r.plan_id = p.current_plan_id
 WHERE p.root_plan_id = @root_plan_id::text AND (r.plan_id IS NOT NULL OR @copies::boolean)
 UNION ALL
 SELECT 'agentExecution', a.shown_plan_id, a.step_id, COALESCE(a.step_index, 0), 0, '', COALESCE(a.attempt, 1), a.state, COALESCE(a.error_kind, ''),
-    a.start_time, a.end_time, NULL, false, false, false, false, NULL, '', LEAST(actlog.first_start(a.attempts), a.start_time), COALESCE(a.agent_name, '')
+    a.start_time, a.end_time, NULL, false, false, false, false, NULL, '', LEAST(actlog.first_start(a.attempts), a.start_time), COALESCE(a.agent_name, ''), a.forked_from IS NOT NULL
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
 SELECT 'thinkAct', a.shown_plan_id, c.step_id, 0, c.seq, '', COALESCE(c.attempt, 1), c.state, COALESCE(c.error_kind, ''),
-    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, '', LEAST((SELECT min((e ->> 'thinkStartTime') COLLATE "C")::timestamptz FROM jsonb_array_elements(c.attempts) AS e), c.think_start_time), ''
+    c.think_start_time, c.think_end_time, c.first_token_time, c.message IS NOT NULL, false, false, false, NULL, '', LEAST((SELECT min((e ->> 'thinkStartTime') COLLATE "C")::timestamptz FROM jsonb_array_elements(c.attempts) AS e), c.think_start_time), '', c.forked_from IS NOT NULL
 FROM actlog.agent_execution_record AS a
 JOIN actlog.think_act_record AS c ON c.root_plan_id = @root_plan_id::text AND c.step_id = a.step_id AND c.part = a.part
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
 SELECT 'actTool', a.shown_plan_id, t.step_id, COALESCE(t.call_index, 0), t.seq, t.tool_call_id, COALESCE(t.attempt, 1), t.state, COALESCE(t.error_kind, ''),
-    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, '', LEAST(actlog.first_start(t.attempts), t.start_time), ''
+    t.start_time, t.end_time, NULL, false, COALESCE(t.result, '') <> '', t.metadata IS NOT NULL, t.progress IS NOT NULL, NULL, '', LEAST(actlog.first_start(t.attempts), t.start_time), '', t.forked_from IS NOT NULL
 FROM actlog.agent_execution_record AS a
 JOIN actlog.act_tool_info AS t ON t.root_plan_id = @root_plan_id::text AND t.step_id = a.step_id AND t.part = a.part
 WHERE a.root_plan_id = @root_plan_id::text
 UNION ALL
-SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, '', w.start_time, ''
+SELECT 'wait', w.plan_id, '', 0, 0, w.wait_id, 1, w.state, '', w.start_time, w.end_time, NULL, false, false, false, false, NULL, '', w.start_time, '', false
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = @root_plan_id::text AND w.state = 'WAITING';
 

@@ -229,7 +229,7 @@ func set[T any](limit, to *T) {
 func begunIn(ended runstore.Ended) (rounds, calls int64) {
 	for _, r := range ended.Rows {
 		switch {
-		case r.PlanID != ended.RootPlanID || r.StartTime == nil && r.Attempt == 1:
+		case r.PlanID != ended.RootPlanID || r.Copied || r.StartTime == nil && r.Attempt == 1:
 		case r.Kind == record.KindThinkAct:
 			rounds++
 		case r.Kind == record.KindActTool:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -22,6 +24,9 @@ func (e *Engine) Fork(ctx context.Context, r ForkRequest) (Started, error) {
 	parts, release := e.config.Parts()
 	defer release()
 	if err := r.Changes.check(parts); err != nil {
+		return Started{}, err
+	}
+	if err := e.checkTools(ctx, parts, optional.Value(r.Changes.Tools)); err != nil {
 		return Started{}, err
 	}
 
@@ -43,6 +48,29 @@ func (e *Engine) Fork(ctx context.Context, r ForkRequest) (Started, error) {
 		},
 	})
 	return started(run, sum, err)
+}
+
+// checkTools checks that somebody has each of the tools that an agent is to have.
+func (e *Engine) checkTools(ctx context.Context, parts Parts, tools []string) error {
+	a := define.Agent{Tools: tools}
+	needs := a.Definition("", define.DefinitionModel{}, Provided(parts, "mcp"), nil).Needs()
+	missing := func(provides []string) {
+		needs = slices.DeleteFunc(needs, func(need string) bool {
+			return !strings.HasPrefix(need, "tool:") || slices.Contains(provides, need)
+		})
+	}
+	if missing(parts.Provides()); len(needs) == 0 {
+		return nil
+	}
+
+	workers, err := e.store.LiveWorkers(ctx)
+	for _, w := range workers {
+		missing(w.Provides)
+	}
+	if err == nil && len(needs) > 0 {
+		err = BadInput("changes.tools", shortText(strings.TrimPrefix(needs[0], "tool:"))+" is no tool of any worker")
+	}
+	return err
 }
 
 func (f *forking) cut() error {

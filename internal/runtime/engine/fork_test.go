@@ -247,6 +247,7 @@ func TestForkIsRefused(t *testing.T) {
 		{at: first + "/x", field: "at"}, {at: "step:" + p.Steps[0].Record.StepID + "/0", field: "at"},
 		{at: first, field: "changes.model", c: engine.Changes{Model: new("nobody")}},
 		{at: first, field: "changes.request", c: engine.Changes{Request: new(" ")}},
+		{at: first, field: "changes.tools", c: engine.Changes{Tools: &[]string{"*", "nothing"}}},
 		{at: first, field: "changes.rows", c: rowChanges(first, engine.RowChange{ThinkOutput: new("x")})},
 		{at: first, field: "changes.rows", c: rowChanges(first, engine.RowChange{Result: new("x")})},
 		{at: first, field: "changes.rows", c: rowChanges("wait:x", engine.RowChange{Result: new("x")})},
@@ -346,4 +347,25 @@ func TestForkBelow(t *testing.T) {
 	if is := storetest.Query[int64](t, h.Store, fmt.Sprintf(tokens, started.PlanID)); is != was+50_000 {
 		t.Errorf("the run below may use %d tokens, in the original %d", is, was)
 	}
+}
+
+// TestRetryOfFork: what a fork has copies of is not counted against a limit that ended it.
+func TestRetryOfFork(t *testing.T) {
+	t.Parallel()
+	say := tool.Func("say", "Says.", func(context.Context, nameArgument) (string, error) { return "said", nil })
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(
+		[]scriptmodel.ToolCall{call("say", object{"name": "1"})}, []scriptmodel.ToolCall{call("say", object{"name": "2"})},
+		terminate("done"))}}, map[string]define.Definition{"a": {Tools: []string{"say"}}}, []tool.Tool{say})
+
+	h.Work(h.Engine)
+	id := h.Start("a", "Go.")
+	at := "cycle:" + h.Step(h.Await(id, record.Completed)).Record.StepID + "/1"
+	one, two := engine.NewLimits{ToolCalls: new(int64(1))}, engine.NewLimits{ToolCalls: new(int64(2))}
+
+	forked := fork(t, h, id, at, engine.Changes{Limits: one})
+	if p := h.Ended(forked); text(p.Record.ErrorKind) != engine.LimitToolCalls {
+		t.Fatalf("it ended as %s", text(p.Record.ErrorKind))
+	}
+	retry(t, h.Engine, forked, two)
+	h.Await(forked, record.Completed)
 }

@@ -62,6 +62,7 @@ type TreeRow struct {
 	Limits   json.RawMessage
 	Executor string // of a plan
 	Agent    string // of a step
+	Copied   bool   // from another run, and counts in no limit
 	// HasMessage says that the model of the cycle has answered, in this attempt or in one before. HasResult says that the
 	// call has a result that is not empty.
 	HasMessage, HasResult    bool
@@ -193,7 +194,7 @@ func treeRows(rows []db.RunTreeRow) []TreeRow {
 			ID: r.ID, Attempt: int64(r.Attempt), State: record.State(r.State), ErrorKind: r.ErrorKind,
 			StartTime: r.StartTime, EndTime: r.EndTime, FirstTokenTime: r.FirstTokenTime, BeganAt: r.BeganAt,
 			HasMessage: r.HasMessage, HasMetadata: r.HasMetadata, HasProgress: r.HasProgress, Limits: r.Limits,
-			HasResult: r.HasResult, Executor: r.Executor, Agent: r.Agent,
+			HasResult: r.HasResult, Executor: r.Executor, Agent: r.Agent, Copied: r.Copied,
 		}
 	})
 }
