@@ -17,11 +17,11 @@ func TestBashCompletion(t *testing.T) {
 		want  string
 	}{
 		{
-			[]string{""}, "serve work run runs agents tools models stop pause resume retry again answer schedule migrate " +
+			[]string{""}, "serve work run runs agents tools models stop pause resume retry again fork try say answer event schedule migrate " +
 				"ready key show list " +
 				"search tail unknown mcp delete export import psql verify price config demo completion version",
 		},
-		{[]string{"s"}, "serve stop schedule show search"},
+		{[]string{"s"}, "serve stop say schedule show search"},
 		{[]string{"nothing"}, ""},
 		{[]string{"migrate", ""}, "up down status"},
 		{[]string{"show", "--s"}, "--search --server --step"},
