@@ -111,6 +111,8 @@ func hostileValue(kind record.Kind, f *field.Field) any {
 		return strings.Repeat("e", 32)
 	case f.Name == "formInputs":
 		return []object{{"label": "Evil", "name": "evil", "value": "evil"}}
+	case f.IsList():
+		return []object{{"text": "evil", "model": "evil"}}
 	case f.Name == "subject":
 		return object{"name": "bank-note", "parameters": object{"item": "harmless"}}
 	case f.Name == "policy":

@@ -59,6 +59,15 @@ GET    /api/v1/runs/:planId                                read
 POST   /api/v1/runs/:planId/stop                           run
 POST   /api/v1/runs/:planId/pause                          run
 POST   /api/v1/runs/:planId/resume                         run
+POST   /api/v1/runs/:planId/retry                          run
+POST   /api/v1/runs/:planId/again                          run
+POST   /api/v1/runs/:planId/fork                           run
+POST   /api/v1/runs/:planId/messages                       run
+GET    /api/v1/runs/:planId/messages                       read
+POST   /api/v1/plans/:planId/try                           run
+POST   /api/v1/bulk                                        run
+GET    /api/v1/bulk/:bulkId                                read
+POST   /api/v1/bulk/:bulkId/stop                           run
 POST   /api/v1/runs/:planId/waits/:waitId                  decide
 POST   /api/v1/events                                      run
 GET    /api/v1/runs/:planId/trace                          read
@@ -128,6 +137,10 @@ GET    /waits                                              read
 GET    /agents                                             read
 GET    /schedules                                          read
 POST   /schedules/:name                                    run+read
+GET    /bulk                                               read
+GET    /bulk/:bulkId                                       read
+POST   /bulk                                               run+read
+POST   /bulk/:bulkId/stop                                  run+read
 GET    /start                                              read
 POST   /start                                              run+read
 GET    /compare                                            read
@@ -258,7 +271,7 @@ func TestRoutesByScope(t *testing.T) {
 			}
 
 			for key, cookie := range cookies {
-				safe := method != http.MethodPost && method != http.MethodDelete
+				safe := method != http.MethodPost && method != http.MethodDelete && method != http.MethodPut
 				want := h.allowed(n, key)
 				if n.noCookie && method == http.MethodHead {
 					continue // does nothing

@@ -82,12 +82,14 @@ func TestS11RecordedTexts(t *testing.T) {
 			case "formInputs":
 				row[f.Name] = []object{{"label": evilText, "name": evilText, evilText: evilText}}
 			default:
-				switch f.Type {
-				case field.Text:
+				switch {
+				case f.Type == field.Text:
 					row[f.Name] = evilText
-				case field.Texts:
+				case f.Type == field.Texts:
 					row[f.Name] = []string{evilText}
-				case field.JSON:
+				case f.IsList():
+					row[f.Name] = []object{{"text": evilText, "by": evilText, "model": evilText, "error": evilText}}
+				case f.Type == field.JSON:
 					row[f.Name] = object{evilText: evilText, "name": evilText, "parameters": object{evilText: evilText}}
 				}
 			}
