@@ -51,12 +51,12 @@ func (w *watchers) follow(ctx context.Context, root string) {
 	}
 
 	v := &view{rows: map[string]string{}}
-	for try := len(root); !v.ended && ctx.Err() == nil; try++ {
+	for try := len(root); !v.over(root) && ctx.Err() == nil; try++ {
 		_ = v.read(ctx, w.http, w.servers[try%len(w.servers)], root) // again
 		w.mu.Lock()
 		w.streams++
 		w.mu.Unlock()
-		if !v.ended {
+		if !v.over(root) {
 			pause(ctx, 200*time.Millisecond)
 		}
 	}
@@ -64,7 +64,7 @@ func (w *watchers) follow(ctx context.Context, root string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.resets += v.resets
-	if v.ended {
+	if v.over(root) {
 		w.seen[root] = v.rows
 	}
 }
@@ -141,12 +141,16 @@ func (w *watchers) check(ctx context.Context, violated func(format string, args 
 type view struct {
 	rows   map[string]string // states, by row
 	cursor string
-	ended  bool
+	ended  bool // the last stream came to the end of the tree
 	resets int
 }
 
+// over reports whether the tree has ended for good. A run that was stopped is retried.
+func (v *view) over(root string) bool { return v.ended && v.rows["plan:"+root] != "CANCELLED" }
+
 // read reads the events behind the cursor until the stream breaks or the tree has ended.
 func (v *view) read(ctx context.Context, client *http.Client, server, root string) error {
+	v.ended = false
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	quiet := time.AfterFunc(silence, cancel)
