@@ -20,7 +20,7 @@ CREATE SCHEMA chaos;
 CREATE TABLE chaos.worker (worker_id text COLLATE "C" PRIMARY KEY, name text NOT NULL);
 CREATE TABLE chaos.written (
 	id bigint GENERATED ALWAYS AS IDENTITY, at timestamptz NOT NULL DEFAULT clock_timestamp(), xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
-	name text NOT NULL, row text NOT NULL, plan_id text COLLATE "C" NOT NULL, key text NOT NULL, state text NOT NULL, attempt integer, holder text, epoch bigint NOT NULL
+	name text NOT NULL, row text NOT NULL, root_plan_id text COLLATE "C" NOT NULL, plan_id text COLLATE "C" NOT NULL, key text NOT NULL, state text NOT NULL, attempt integer, holder text, epoch bigint NOT NULL
 );
 CREATE FUNCTION chaos.note_worker() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -29,8 +29,8 @@ BEGIN
 END $$;
 CREATE FUNCTION chaos.note_run() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO chaos.written (name, row, plan_id, key, state, holder, epoch)
-	VALUES (COALESCE(current_setting('chaos.worker', true), ''), 'run', NEW.plan_id, COALESCE(OLD.worker_id, ''), CASE WHEN NEW.epoch > OLD.epoch THEN 'CLAIM' WHEN NEW.takeovers > OLD.takeovers THEN 'LOST' WHEN NEW.done THEN 'DONE' ELSE 'PARK' END, NEW.worker_id, NEW.epoch);
+	INSERT INTO chaos.written (name, row, root_plan_id, plan_id, key, state, holder, epoch)
+	VALUES (COALESCE(current_setting('chaos.worker', true), ''), 'run', NEW.root_plan_id, NEW.plan_id, COALESCE(OLD.worker_id, ''), CASE WHEN NEW.epoch > OLD.epoch THEN 'CLAIM' WHEN NEW.takeovers > OLD.takeovers THEN 'LOST' WHEN NEW.done THEN 'DONE' ELSE 'PARK' END, NEW.worker_id, NEW.epoch);
 	RETURN NULL;
 END $$;
 CREATE FUNCTION chaos.note_row() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -42,8 +42,8 @@ BEGIN
 	IF n->>'name' LIKE 'agent.%' OR TG_OP = 'INSERT' AND n->>'forked_from' IS NOT NULL THEN
 		RETURN NULL;
 	END IF;
-	INSERT INTO chaos.written (name, row, plan_id, key, state, attempt, holder, epoch)
-	SELECT COALESCE(current_setting('chaos.worker', true), ''), TG_ARGV[0], r.plan_id, COALESCE(n->>'tool_call_id', n->>'step_id' || ' ' || (n->>'seq')), n->>'state', (n->>'attempt')::integer, r.worker_id, r.epoch
+	INSERT INTO chaos.written (name, row, root_plan_id, plan_id, key, state, attempt, holder, epoch)
+	SELECT COALESCE(current_setting('chaos.worker', true), ''), TG_ARGV[0], r.root_plan_id, r.plan_id, COALESCE(n->>'tool_call_id', n->>'step_id' || ' ' || (n->>'seq')), n->>'state', (n->>'attempt')::integer, r.worker_id, r.epoch
 	FROM actlog.agent_execution_record AS a JOIN actlog.run AS r ON r.root_plan_id = a.root_plan_id AND r.plan_id = a.shown_plan_id
 	WHERE a.root_plan_id = NEW.root_plan_id AND a.step_id = NEW.step_id;
 	RETURN NULL;
@@ -345,7 +345,9 @@ func (h *house) checkWrites(ctx context.Context) error {
 		"was written by a worker that did not hold it": `SELECT p.plan_id || ' (' || p.row || ' ' || p.key || ' ' || p.state || ' by ' || p.name || ' at ' || p.at || ')'
 			FROM chaos.written AS p LEFT JOIN chaos.worker AS w ON w.worker_id = p.holder
 			WHERE p.row <> 'run' AND p.name <> '' AND p.name IS DISTINCT FROM w.name AND NOT EXISTS (
-				SELECT FROM chaos.written AS o JOIN chaos.worker AS was ON was.worker_id = o.key WHERE o.xid = p.xid AND o.row = 'run' AND o.plan_id = p.plan_id AND was.name = p.name)`,
+				SELECT FROM chaos.written AS o JOIN chaos.worker AS was ON was.worker_id = o.key
+				WHERE o.xid = p.xid AND o.row = 'run' AND was.name = p.name
+					AND (o.plan_id = p.plan_id OR o.root_plan_id = p.root_plan_id AND o.state = 'DONE'))`, // who ends a run also ends those below it
 		"was written without a claim": `SELECT p.plan_id || ' (' || p.row || ' ' || p.key || ' ' || p.state || ')'
 			FROM chaos.written AS p WHERE p.row <> 'run' AND p.name = '' AND p.state = 'RUNNING' AND NOT (p.row = 'cycle' AND p.attempt > 1)`, /* of a retry */
 		"has a call that was begun again after its end": `SELECT p.plan_id || ' (' || p.key || ')' FROM chaos.written AS p
