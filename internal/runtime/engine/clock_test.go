@@ -10,10 +10,27 @@ import (
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
+	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
+
+// shiftClock puts the clock of the database forward for the stores that are opened from now on. Later it can be put
+// forward again: they share it.
+func shiftClock(h *enginetest.House, by time.Duration) {
+	h.T.Helper()
+	sql(h, "CREATE SCHEMA shifted")
+	sql(h, "CREATE TABLE shifted.clock (ahead interval)")
+	sql(h, "INSERT INTO shifted.clock VALUES ($1)", by)
+
+	// For the sessions that come, this function is now().
+	sql(h, `CREATE FUNCTION shifted.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$
+		SELECT pg_catalog.now() + ahead FROM shifted.clock $$`)
+	sql(h, `DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET search_path = shifted, pg_catalog', current_database());
+	END $$`)
+}
 
 // TestWrongClock carries a run on a worker whose clock is hours away from that of Postgres. Limits of
 // time, the time of questions, and when a form looks again whether it can be shown, go by Postgres.
@@ -36,13 +53,7 @@ func TestWrongClock(t *testing.T) {
 				"child": {SystemPrompt: "Child.", Tools: []string{"form"}, WaitTimeout: define.Duration(time.Hour)},
 			}, nil)
 
-			// For the sessions that come, this function is now().
-			if _, err := h.DB.Pool.Exec(t.Context(), fmt.Sprintf(`CREATE SCHEMA shifted;
-				CREATE FUNCTION shifted.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT pg_catalog.now() - interval '%d seconds' $$;
-				DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET search_path = shifted, pg_catalog', current_database()); END $$`, int(ahead.Seconds()))); err != nil {
-				t.Fatal(err)
-			}
-
+			shiftClock(h, -ahead)
 			h.Store = storetest.OpenURL(t, h.DB.URL)
 			h.Runs = runstore.New(h.Store)
 			h.Engine = h.NewEngine(nil)
