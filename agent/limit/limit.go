@@ -76,15 +76,7 @@ func (l *Limiter) Begin(ctx context.Context, expected Tokens) (end func(used Tok
 		return nil, err
 	}
 
-	w := &waiting{tokens: expected.In + expected.Out, begun: make(chan struct{})}
-	l.mu.Lock()
-	if l.tokens.limit > 0 {
-		w.tokens = min(w.tokens, l.tokens.limit) // else it would never begin
-	}
-	l.queue = append(l.queue, w)
-	l.serve()
-	l.mu.Unlock()
-
+	w := l.join(expected)
 	select {
 	case <-w.begun:
 	case <-ctx.Done():
@@ -92,9 +84,40 @@ func (l *Limiter) Begin(ctx context.Context, expected Tokens) (end func(used Tok
 			return nil, ctx.Err()
 		}
 	}
+	return l.ending(w), nil
+}
 
+// TryBegin is like Begin, but does not wait: began reports whether the limits let it begin at once.
+func (l *Limiter) TryBegin(expected Tokens) (end func(used Tokens), began bool) {
+	w := l.join(expected)
+	select {
+	case <-w.begun:
+	default:
+		if l.leave(w) {
+			return nil, false
+		}
+	}
+	return l.ending(w), true
+}
+
+// join puts something that is to begin at the end of the queue.
+func (l *Limiter) join(expected Tokens) *waiting {
+	w := &waiting{tokens: expected.In + expected.Out, begun: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tokens.limit > 0 {
+		w.tokens = min(w.tokens, l.tokens.limit) // else it would never begin
+	}
+
+	l.queue = append(l.queue, w)
+	l.serve()
+	return w
+}
+
+// ending returns what ends something that begins now.
+func (l *Limiter) ending(w *waiting) func(used Tokens) {
 	began := time.Now()
-	return func(used Tokens) { l.end(w, began, used) }, nil
+	return func(used Tokens) { l.end(w, began, used) }
 }
 
 // leave takes something out of the queue. It reports whether it was still there.

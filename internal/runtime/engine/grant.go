@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -36,14 +37,18 @@ func (g *grants) limiter(name string) *limit.Limiter {
 	return g.limiters[name]
 }
 
-// begin waits until the limits that have a name let something begin, see [limit.Limiter.Begin].
+// begin waits until the limits that have a name let something begin, see [limit.Limiter.Begin]. Meanwhile the clock is
+// held.
 func (g *grants) begin(
-	ctx context.Context, name string, limits limit.Limits, expected limit.Tokens,
+	ctx context.Context, name string, limits limit.Limits, expected limit.Tokens, clock *workClock,
 ) (end func(used limit.Tokens), err error) {
 	l := g.limiter(name)
 	l.SetLimits(limits)
-	if end, err = l.Begin(ctx, expected); err != nil {
-		return nil, err
+	end, began := l.TryBegin(expected)
+	if !began {
+		if end, err = beginLater(ctx, l, expected, clock); err != nil {
+			return nil, err
+		}
 	}
 
 	for !g.valid() {
@@ -51,6 +56,23 @@ func (g *grants) begin(
 			end(limit.Tokens{})
 			return nil, err
 		}
+	}
+	return end, nil
+}
+
+func beginLater(
+	ctx context.Context, l *limit.Limiter, expected limit.Tokens, clock *workClock,
+) (end func(used limit.Tokens), err error) {
+	goOn, err := clock.hold()
+	if err == nil {
+		end, err = l.Begin(ctx, expected)
+	}
+
+	if err := cmp.Or(err, goOn()); err != nil {
+		if end != nil {
+			end(limit.Tokens{})
+		}
+		return nil, err
 	}
 	return end, nil
 }

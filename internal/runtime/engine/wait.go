@@ -273,8 +273,8 @@ func (r *Run) turn(
 		}
 	}()
 
-	if end, err = r.grants.begin(ctx, name, limits, expected); err != nil {
-		return nil, context.Cause(ctx)
+	if end, err = r.grants.begin(ctx, name, limits, expected, r.clock); err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	return end, nil
 }

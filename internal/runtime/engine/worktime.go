@@ -12,8 +12,8 @@ import (
 var errDeadline = errors.New("the run has reached its limit of time")
 
 // workClock ends the context of a run that has worked for as long as its limit of time, or that of a run above it,
-// allows. It is stopped while all that the run does waits for people, and while no worker holds the run: what it shows
-// is on record. Its zero value never ends anything.
+// allows. It is stopped while all that the run does waits for people or for limits, and while no worker holds the run:
+// what it shows is on record. Its zero value never ends anything.
 type workClock struct {
 	write func(ops ...runstore.RunOp) error // puts on record; nil: there is no limit
 	age   func() time.Duration              // of the program
@@ -25,7 +25,7 @@ type workClock struct {
 	since time.Time
 	timer *time.Timer
 	busy  int // calls of models and tools that are under way
-	held  int // how many of them wait for a person
+	held  int // how many of them wait for a person, or for limits
 }
 
 // start starts the clock. The error is that of the run if its time is over.
@@ -97,12 +97,12 @@ func (c *workClock) work() (done func(), err error) {
 	return sync.OnceFunc(func() { _ = c.note(-1, 0) }), c.note(1, 0)
 }
 
-// hold notes that a call waits for a person. done notes the answer.
+// hold notes that a call waits for a person, or for limits. done notes that it goes on.
 func (c *workClock) hold() (done func() error, err error) {
 	return func() error { return c.note(0, -1) }, c.note(0, 1)
 }
 
-// note notes how many calls are under way, and how many of them wait for people. The clock is stopped while all do.
+// note notes how many calls are under way, and how many of them wait. The clock is stopped while all do.
 func (c *workClock) note(busy, held int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
@@ -80,6 +81,31 @@ func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 				t.Errorf("the runs worked for %d s", worked)
 			}
 		})
+	}
+}
+
+// X2: the time that a run waits for its turn at a model, while others are at their limit, is not its own.
+func TestATurnIsNotTheRuns(t *testing.T) {
+	t.Parallel()
+	h, m := limitedHouse(t, model.Limits{Concurrent: 1}, make(chan struct{}), nil)
+	h.Work(h.Engine)
+	first := h.Start("worker", "Go.")
+	storetest.Until(t, "the only place is taken", func() bool { return m.now.Load() == 1 })
+
+	second := h.Start("worker", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 30} })
+	storetest.Until(t, "its clock is stopped", func() bool {
+		return storetest.Query[bool](t, h.Store, "SELECT worked > 0 AND clock IS NULL FROM actlog.run WHERE plan_id = $1",
+			second)
+	})
+
+	// As if the time that passes by all clocks of the world were a day.
+	storetest.Exec(t, h.Store, "UPDATE actlog.worker SET age = age + 86400")
+	close(m.gate)
+	h.Await(first, record.Completed)
+	h.Await(second, record.Completed)
+	if worked := storetest.Query[float64](t, h.Store, "SELECT worked FROM actlog.run WHERE plan_id = $1",
+		second); worked <= 0 || worked > 30 {
+		t.Errorf("the run worked for %g s", worked)
 	}
 }
 
