@@ -251,14 +251,18 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// sourced is a tool whose result has a source of a type.
-type sourced struct{ of record.SourceType }
+// sourced is a tool whose result has a source of a type. A call of it ends once ready.
+type sourced struct {
+	of    record.SourceType
+	ready func(planID string)
+}
 
 func (sourced) Spec() tool.Spec {
 	return tool.Spec{Name: "sourced", Description: "Has a source.", Schema: []byte(`{"type":"object"}`)}
 }
 
-func (s sourced) Call(context.Context, tool.Call) (tool.Result, error) {
+func (s sourced) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	s.ready(call.PlanID)
 	return tool.Result{Text: "sourced", Sources: []tool.Source{{URI: "a", Type: s.of}}}, nil
 }
 
@@ -266,11 +270,26 @@ func (s sourced) Call(context.Context, tool.Call) (tool.Result, error) {
 // of what came with it.
 func TestResultThatIsInvalid(t *testing.T) {
 	t.Parallel()
-	good := named("good", func(context.Context, string) (string, error) { return "good", nil })
 	for _, grace := range []time.Duration{0, time.Hour} {
 		t.Run(grace.String(), func(t *testing.T) {
 			t.Parallel()
-			h := agentOf(t, []tool.Tool{good, sourced{"nonsense"}},
+			var h *enginetest.House
+			called := make(chan struct{})
+
+			good := named("good", func(context.Context, string) (string, error) {
+				close(called)
+				return "good", nil
+			})
+			invalid := sourced{of: "nonsense", ready: func(planID string) {
+				<-called
+				if grace == 0 { // otherwise the ends of both are written at once
+					storetest.Until(t, "the good call has ended", func() bool {
+						return callStates(h, planID)["good"] == record.Completed
+					})
+				}
+			}}
+
+			h = agentOf(t, []tool.Tool{good, invalid},
 				[]scriptmodel.ToolCall{call("good", object{}), call("sourced", object{})}, terminate("done"))
 			h.Engine.SetGrace(grace)
 			h.Work(h.Engine)
