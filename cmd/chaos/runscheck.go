@@ -55,7 +55,7 @@ CREATE TRIGGER chaos AFTER INSERT OR UPDATE ON actlog.act_tool_info FOR EACH ROW
 `
 
 // outline says what a run did, without times, ids, attempts and the judgement of lost calls. Artifacts and thoughts are
-// a part of it.
+// a part of it. What was asked in an attempt of a call that was stopped before it began is not: the next asks again.
 func (h *house) outline(ctx context.Context, r *oneRun) (string, error) {
 	type node struct{ parent, key, line string }
 
@@ -66,7 +66,9 @@ func (h *house) outline(ctx context.Context, r *oneRun) (string, error) {
 		UNION ALL SELECT shown_plan_id, step_id, 'step ' || COALESCE(step_index, -1) || ' ' || state || ' ' || COALESCE(result, '') FROM actlog.agent_execution_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id, step_id || ' ' || seq, 'cycle ' || seq || ' ' || state FROM actlog.think_act_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id || ' ' || seq, tool_call_id, 'call ' || COALESCE(call_index, -1) || ' ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(parameters, '') || chr(1) || COALESCE(result, '') FROM actlog.act_tool_info WHERE root_plan_id = $1
-		UNION ALL SELECT COALESCE(tool_call_id, plan_id), wait_id, 'wait ' || COALESCE(type, '') || ' ' || state FROM actlog.wait_state WHERE root_plan_id = $1 AND state <> 'CANCELLED' AND COALESCE(subject->'decisions', 'null')::text NOT LIKE '%retry%'`
+		UNION ALL SELECT COALESCE(tool_call_id, plan_id), wait_id, 'wait ' || COALESCE(type, '') || ' ' || state FROM actlog.wait_state AS w WHERE root_plan_id = $1 AND state <> 'CANCELLED' AND COALESCE(subject->'decisions', 'null')::text NOT LIKE '%retry%'
+			AND NOT EXISTS (SELECT FROM actlog.act_tool_info AS t, jsonb_array_elements(t.attempts) AS a WHERE t.root_plan_id = w.root_plan_id AND t.tool_call_id = w.tool_call_id
+				AND a.value->>'state' = 'CANCELLED' AND (a.value->>'endTime')::timestamptz >= w.start_time)`
 
 	rows, err := h.db.Query(ctx, sql, r.planID)
 	if err != nil {

@@ -47,21 +47,25 @@ func (h *house) startSchedules(ctx context.Context) {
 	}
 }
 
-// endSchedules pauses the schedules, and waits until their runs have ended.
+// endSchedules pauses the schedules, and waits until their runs have ended. Many may be queued, and end one by one.
 func (h *house) endSchedules(ctx context.Context) error {
 	for _, s := range schedules {
 		h.call(ctx, http.MethodPost, "/schedules/"+s.name+"/pause", "", object{}, nil)
 	}
 
-	open := 1
-	for end := time.Now().Add(endsWithin); open > 0 && ctx.Err() == nil; pause(ctx, 300*time.Millisecond) {
+	open, before := 1, 0
+	for end := time.Now(); open > 0 && ctx.Err() == nil; pause(ctx, 300*time.Millisecond) {
 		if err := h.db.QueryRow(ctx, `SELECT count(*) FROM actlog.run WHERE schedule IS NOT NULL AND NOT done`).
 			Scan(&open); err != nil {
 			return fmt.Errorf("wait for the runs of schedules: %w", err)
 		}
-		if open > 0 && time.Now().After(end) {
-			h.violated("%d runs of schedules have not ended %s after the last tick", open, endsWithin)
-			break
+
+		switch {
+		case open != before:
+			before, end = open, time.Now().Add(endsWithin)
+		case open > 0 && time.Now().After(end):
+			h.violated("of %d runs of schedules none has ended for %s", open, endsWithin)
+			return h.addScheduled(ctx)
 		}
 	}
 	return h.addScheduled(ctx)
