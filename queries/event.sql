@@ -97,9 +97,10 @@ SET key = EXCLUDED.key, since = EXCLUDED.since, until = EXCLUDED.until, woken = 
 -- name: EventTake :many
 -- Ends the wait of a tool call, if it is over: with the oldest event that its run has not taken, which it takes; or without
 -- data, because the time is over. What an attempt of a call took once it takes again. Returns no row if it still waits. The
--- wait was committed before, so that no event is missed that is sent meanwhile. The caller holds the root plan.
+-- wait was committed before, so that no event is missed that is sent meanwhile. A call that takes what woke another one of its
+-- tree leaves that to be woken by the next event. The caller holds the root plan.
 WITH wait AS MATERIALIZED (
-    SELECT w.project, w.key, w.since, w.until
+    SELECT w.project, w.key, w.since, w.until, w.woken
     FROM actlog.event_wait AS w
     WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = @plan_id::text AND w.tool_call_id = @tool_call_id::text
 ),
@@ -123,6 +124,19 @@ taken AS (
     INSERT INTO actlog.event_taken (root_plan_id, event_id, plan_id, tool_call_id, attempt)
     SELECT @root_plan_id::text, n.event_id, @plan_id::text, @tool_call_id::text, @attempt::integer
     FROM next AS n
+),
+passed_over AS (
+    UPDATE actlog.event_wait AS w
+    SET woken = false
+    FROM (
+        SELECT x.plan_id, x.tool_call_id
+        FROM wait AS v
+        JOIN actlog.event_wait AS x ON x.root_plan_id = @root_plan_id::text AND x.project = v.project AND x.key = v.key
+        WHERE x.woken AND NOT v.woken AND EXISTS (SELECT FROM next)
+        ORDER BY x.since, x.plan_id, x.tool_call_id
+        LIMIT 1
+    ) AS p
+    WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = p.plan_id AND w.tool_call_id = p.tool_call_id
 ),
 over AS MATERIALIZED (
     SELECT a.data FROM again AS a

@@ -419,8 +419,9 @@ func TestWaitsBelow(t *testing.T) {
 		t.Errorf("it woke %d", woken)
 	}
 
-	storetest.Until(t, "one has it", func() bool {
-		return storetest.Query[int64](t, h.Store, "SELECT count(*) FROM actlog.event_wait") == 1
+	storetest.Until(t, "one has it, and the other one waits", func() bool {
+		return storetest.Query[bool](t, h.Store, `SELECT (SELECT count(*) FROM actlog.event_wait) = 1
+			AND NOT EXISTS (SELECT FROM actlog.run WHERE NOT done AND (worker_id IS NOT NULL OR due_at IS NOT NULL))`)
 	})
 	sleeps(h, id, "event:e")
 	if woken := send(h, "e", 2); woken != 1 {
