@@ -118,6 +118,24 @@ func TestGivenUp(t *testing.T) {
 	})
 }
 
+// TestTryBegin checks that what cannot begin at once begins nothing, and leaves no place in the queue.
+func TestTryBegin(t *testing.T) {
+	t.Parallel()
+	l := limit.New(limit.Limits{Concurrent: 1})
+	end, began := l.TryBegin(limit.Tokens{})
+	if !began {
+		t.Fatal("the first one did not begin")
+	}
+	if _, began := l.TryBegin(limit.Tokens{}); began || l.Waits() {
+		t.Errorf("the second one began: %t; one waits: %t", began, l.Waits())
+	}
+
+	end(limit.Tokens{})
+	if _, began := l.TryBegin(limit.Tokens{}); !began {
+		t.Error("the third one did not begin, although nothing goes on")
+	}
+}
+
 // grant does what is granted: as much as is asked for, of a limit of which others have nothing.
 func grant(l *limit.Limiter) {
 	for _, a := range l.Ask() {

@@ -60,6 +60,7 @@ func (g *grants) begin(
 	return end, nil
 }
 
+// beginLater waits for the turn, with the clock held.
 func beginLater(
 	ctx context.Context, l *limit.Limiter, expected limit.Tokens, clock *workClock,
 ) (end func(used limit.Tokens), err error) {
